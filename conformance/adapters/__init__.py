@@ -1,0 +1,1 @@
+"""Adapters: how the suite drives schedulers that were not written for it."""

@@ -1,0 +1,245 @@
+"""Runs under pressure, drawn one choice at a time.
+
+Every draw is valid by construction.  Sizes are tiny and chosen against each other: pools that hold one and
+a half requests, budgets below a prompt, prompts that share prefixes cut at block boundaries, outputs that
+reach the model length.  Choices come from a `Draw`, so that Hypothesis and a seeded walk use the same text.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from conformance.lockstep import Abort, Add, Event, GrammarReady, Reset, StepEvent
+from conformance.model import Script
+from spec.formulas import ceil_div
+from spec.observer import Observer
+from spec.validity import check_config, check_request
+from spec.vocabulary import Config, EncoderItem, Request
+
+T = TypeVar("T")
+
+EOS, STOP_ID, PLACEHOLDER = 0, 4, 9
+WORDS = (1, 2, 3)
+
+
+class Draw(Protocol):
+    """A source of choices; small numbers are the simple ones."""
+
+    def integer(self, low: int, high: int) -> int: ...
+
+
+class Seeded:
+    """Choices from a seed, for volume."""
+
+    def __init__(self, seed: int | str) -> None:
+        self._random = random.Random(seed)
+
+    def integer(self, low: int, high: int) -> int:
+        return self._random.randint(low, high)
+
+
+def chance(draw: Draw, percent: int) -> bool:
+    """True with `percent` in a hundred; False is the simple choice."""
+    return draw.integer(0, 99) >= 100 - percent
+
+
+def pick(draw: Draw, values: Sequence[T]) -> T:
+    return values[draw.integer(0, len(values) - 1)]
+
+
+# --- configurations ------------------------------------------------------------------------------
+
+FEATURES = ("speculation", "eagle", "adapters", "encoder", "connector")
+
+
+def draw_config(draw: Draw, capabilities: frozenset[str]) -> Config:
+    """A tiny configuration; features beyond `capabilities` stay off."""
+    wanted = [name for name in FEATURES if name in capabilities and chance(draw, 25)]
+    block_size = draw.integer(1, 4)
+    seats = draw.integer(1, 5)
+    longest = draw.integer(4, 32)
+    drafts = draw.integer(1, 4) if {"speculation", "eagle"} & set(wanted) else 0
+    eagle = "eagle" in wanted
+    least_blocks = ceil_div(1 + drafts * (2 if eagle else 1), block_size)
+    whole = ceil_div(longest, block_size)
+    usable = max(least_blocks, draw.integer(1, 2 * whole))
+    encoder = draw.integer(1, 10) if "encoder" in wanted else 0
+    threshold = draw.integer(1, 8) if chance(draw, 30) else 0
+    return check_config(
+        Config(
+            num_blocks=usable + 1,
+            block_size=block_size,
+            max_num_batched_tokens=seats + draw.integer(0, 20),
+            max_num_seqs=seats,
+            max_model_len=longest,
+            long_prefill_token_threshold=threshold,
+            enable_prefix_caching=not chance(draw, 12),
+            num_speculative_tokens=drafts,
+            use_eagle=eagle,
+            max_loras=draw.integer(1, 2) if "adapters" in wanted else 0,
+            max_num_encoder_input_tokens=encoder + draw.integer(0, 3) if encoder else 0,
+            encoder_cache_size=encoder,
+            disable_chunked_mm_input=bool(encoder) and chance(draw, 40),
+            use_connector="connector" in wanted,
+        )
+    )
+
+
+# --- requests ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Text:
+    """A prompt that was used, with what was said to it: what later requests share a prefix with."""
+
+    prompt: tuple[int, ...]
+    output: tuple[int, ...]
+    items: tuple[EncoderItem, ...]
+
+
+@dataclass
+class Author:
+    """Draws requests for one run and remembers their texts."""
+
+    config: Config
+    capabilities: frozenset[str]
+    library: list[Text] = field(default_factory=list)
+    written: int = 0
+
+    def draw_request(self, draw: Draw) -> Add:
+        """A request that fits alone; its length is near a limit more often than not."""
+        config = self.config
+        room = (config.num_blocks - 1) * config.block_size - config.lookahead
+        drafts = config.num_speculative_tokens
+        longest_prompt = config.max_model_len if config.max_model_len <= room else room - drafts
+        twin = bool(self.library) and chance(draw, 20)
+        if twin:
+            text = pick(draw, self.library)
+        else:
+            text = self._draw_text(draw, self._draw_length(draw, longest_prompt))
+        most = config.max_model_len if config.max_model_len <= room else room - drafts - len(text.prompt) + 1
+        max_tokens = max(draw.integer(1, max(most, 1)), 1)
+        output = text.output if twin else self._draw_output(draw, max_tokens)
+        self.library.append(Text(text.prompt, output, text.items))
+        self.written += 1
+        external = draw.integer(0, len(text.prompt) - 1) if config.use_connector and chance(draw, 50) else 0
+        request = Request(
+            request_id=f"r{self.written - 1}",
+            prompt_token_ids=text.prompt,
+            max_tokens=max_tokens,
+            eos_token_id=EOS,
+            ignore_eos=chance(draw, 15),
+            stop_token_ids=(STOP_ID,) if chance(draw, 40) else (),
+            lora_id=draw.integer(0, 3) if config.max_loras else 0,
+            items=text.items,
+            needs_grammar="grammar" in self.capabilities and chance(draw, 10),
+            prompt_logprobs="prompt_logprobs" in self.capabilities and chance(draw, 6),
+            external_tokens=external,
+        )
+        return Add(check_request(request, config), Script(output, self._draw_drafts(draw)))
+
+    def _draw_length(self, draw: Draw, longest: int) -> int:
+        near_the_end = chance(draw, 15)
+        return longest - draw.integer(0, min(2, longest - 1)) if near_the_end else draw.integer(1, longest)
+
+    def _draw_text(self, draw: Draw, length: int) -> Text:
+        """A prompt that shares a prefix with an earlier text, cut at or beside a block boundary."""
+        prefix: tuple[int, ...] = ()
+        items: tuple[EncoderItem, ...] = ()
+        if self.library and chance(draw, 70):
+            source = pick(draw, self.library)
+            said = (*source.prompt, *source.output)
+            blocks = draw.integer(1, max(1, len(said) // self.config.block_size))
+            cut = min(blocks * self.config.block_size + pick(draw, (0, 0, 0, 1, -1)), length, len(said))
+            torn = [item.offset for item in source.items if item.offset < cut < item.end]
+            prefix = said[: max(min([cut, *torn]), 0)]
+            items = tuple(item for item in source.items if item.end <= len(prefix))
+        words = tuple(pick(draw, WORDS) for _ in range(length - len(prefix)))
+        text = Text(prefix + words, (), items)
+        return self._with_items(draw, text, len(prefix)) if self.config.encoder_cache_size else text
+
+    def _with_items(self, draw: Draw, text: Text, start: int) -> Text:
+        """The text with a few encoder items behind `start`; equal placeholders, different contents.
+
+        Prompts are cut only between items: a placeholder outside an item does not occur, and a prefix key,
+        which names items without their offsets, would not tell it from one inside.
+        """
+        config = self.config
+        longest = min(config.encoder_cache_size, config.max_num_encoder_input_tokens)
+        if config.disable_chunked_mm_input:
+            chunk = min(config.max_num_batched_tokens, config.long_prefill_token_threshold or config.max_model_len)
+            longest = min(longest, chunk)
+        prompt, items = list(text.prompt), list(text.items)
+        for _ in range(draw.integer(0, 3)):
+            offset = start + draw.integer(0, 3)
+            length = draw.integer(1, longest)
+            if offset + length > len(prompt):
+                break
+            items.append(EncoderItem(offset, length, content=10 * length + draw.integer(0, 1)))
+            prompt[offset : offset + length] = [PLACEHOLDER] * length
+            start = offset + length
+        return Text(tuple(prompt), (), tuple(items))
+
+    def _draw_output(self, draw: Draw, length: int) -> tuple[int, ...]:
+        """What is said; an end of sequence or a stop token comes somewhere, often beyond the cap."""
+        words = [pick(draw, WORDS) for _ in range(length)]
+        if chance(draw, 50):
+            words[draw.integer(0, length - 1)] = pick(draw, (EOS, STOP_ID))
+        return tuple(words)
+
+    def _draw_drafts(self, draw: Draw) -> tuple[tuple[int, int], ...]:
+        most = self.config.num_speculative_tokens
+        if not most:
+            return ()
+        return tuple((draw.integer(0, most), draw.integer(0, most)) for _ in range(draw.integer(1, 3)))
+
+
+# --- events --------------------------------------------------------------------------------------
+
+MOST_LIVE = 8
+
+
+def draw_event(draw: Draw, author: Author, observer: Observer) -> Event:
+    """What happens next: mostly steps, additions while there is room, and now and then the rest."""
+    kinds = [kind for kind, weight, possible in EVENT_KINDS if possible(author, observer) for _ in range(weight)]
+    return pick(draw, kinds)(draw, author, observer)
+
+
+def _step(draw: Draw, author: Author, observer: Observer) -> Event:
+    return StepEvent()
+
+
+def _add(draw: Draw, author: Author, observer: Observer) -> Event:
+    return author.draw_request(draw)
+
+
+def _abort(draw: Draw, author: Author, observer: Observer) -> Event:
+    return Abort(pick(draw, [*observer.live, "nobody"]))
+
+
+def _grammar_ready(draw: Draw, author: Author, observer: Observer) -> Event:
+    return GrammarReady(pick(draw, [i for i, seen in observer.live.items() if not seen.grammar_ready]))
+
+
+def _reset(draw: Draw, author: Author, observer: Observer) -> Event:
+    return Reset()
+
+
+EventKind = tuple[Callable[[Draw, Author, Observer], Event], int, Callable[[Author, Observer], bool]]
+
+EVENT_KINDS: tuple[EventKind, ...] = (
+    (_step, 14, lambda a, o: True),
+    (_add, 6, lambda a, o: len(o.live) < MOST_LIVE),
+    (_abort, 1, lambda a, o: bool(o.live)),
+    (_grammar_ready, 4, lambda a, o: any(not seen.grammar_ready for seen in o.live.values())),
+    (_reset, 1, lambda a, o: "reset" in a.capabilities),
+)
+"""(what, weight, when it is possible)."""
+
+
+def drain(observer: Observer) -> list[Event]:
+    """Events that let everybody who waits for a grammar go on."""
+    return [GrammarReady(i) for i, seen in observer.live.items() if not seen.grammar_ready]

@@ -1,0 +1,123 @@
+"""Hypothesis: a state machine over configurations and events, for diversity and for short failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+from conformance.generate import MOST_LIVE, Author, draw_config
+from conformance.lockstep import Abort, Ended, Event, Failure, GrammarReady, Judge, Reset, Session, StepEvent
+from conformance.protocol import Implementation
+from conformance.record import save
+from conformance.walk import FailedRun, Tally, finish
+
+SHARDS = range(4)
+EXAMPLES_PER_SHARD = 30
+RULES_PER_EXAMPLE = 50
+
+
+class FromHypothesis:
+    """Choices drawn by Hypothesis, which then makes them simpler."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        self._data = data
+
+    def integer(self, low: int, high: int) -> int:
+        return self._data.draw(st.integers(low, high))
+
+
+def machine(implementation: Implementation, judge: Judge, tally: Tally) -> type[RuleBasedStateMachine]:
+    """A state machine that drives `implementation` in lockstep with the spec."""
+
+    class Scheduling(RuleBasedStateMachine):
+        session: Session
+        author: Author
+        over = False
+
+        @initialize(data=st.data())
+        def configure(self, data: st.DataObject) -> None:
+            config = draw_config(FromHypothesis(data), implementation.capabilities)
+            self.author = Author(config, implementation.capabilities)
+            self.session = Session(implementation, config, judge)
+
+        def apply(self, event: Event) -> None:
+            try:
+                self.session.apply(event)
+            except Ended:
+                self.over = True
+            except Failure as failure:
+                self.over = True
+                raise FailedRun(failure, self.session.config, self.session.events) from failure
+
+        @precondition(lambda self: not self.over and len(self.session.observer.live) < MOST_LIVE)
+        @rule(data=st.data())
+        def add(self, data: st.DataObject) -> None:
+            self.apply(self.author.draw_request(FromHypothesis(data)))
+
+        @precondition(lambda self: not self.over)
+        @rule(steps=st.integers(1, 6))
+        def step(self, steps: int) -> None:
+            for _ in range(steps):
+                if not self.over:
+                    self.apply(StepEvent())
+
+        @precondition(lambda self: not self.over and bool(self.session.observer.live))
+        @rule(which=st.integers(0, MOST_LIVE - 1))
+        def abort(self, which: int) -> None:
+            live = list(self.session.observer.live)
+            self.apply(Abort(live[which % len(live)]))
+
+        @precondition(lambda self: not self.over and bool(_without_grammar(self.session)))
+        @rule(which=st.integers(0, MOST_LIVE - 1))
+        def grammar_ready(self, which: int) -> None:
+            waiting = _without_grammar(self.session)
+            self.apply(GrammarReady(waiting[which % len(waiting)]))
+
+        @precondition(lambda self: not self.over and "reset" in implementation.capabilities)
+        @rule()
+        def reset(self) -> None:
+            self.apply(Reset())
+
+        def teardown(self) -> None:
+            """Everything that is live ends, and nothing is left behind."""
+            try:
+                if not self.over:
+                    finish(self.session)
+            except Ended:
+                pass
+            except Failure as failure:
+                raise FailedRun(failure, self.session.config, self.session.events) from failure
+            finally:
+                tally.count(self.session)
+
+    return Scheduling
+
+
+def _without_grammar(session: Session) -> list[str]:
+    return [request_id for request_id, seen in session.observer.live.items() if not seen.grammar_ready]
+
+
+@pytest.mark.parametrize("shard", SHARDS)
+def test_machine(shard: int, implementation: Implementation, judge: Judge, tally: Tally, failures: Path) -> None:
+    """Draws depend on test and shard only, whatever the number of workers."""
+    drawn = seed(f"test_machine {shard}")(machine(implementation, judge, tally))
+    try:
+        run_state_machine_as_test(
+            drawn,
+            settings=settings(
+                max_examples=EXAMPLES_PER_SHARD,
+                stateful_step_count=RULES_PER_EXAMPLE,
+                database=None,
+                deadline=None,
+                print_blob=False,
+                phases=(Phase.generate, Phase.shrink),
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    except FailedRun as failed:
+        path = save(implementation, judge, failed, failures)
+        pytest.fail(f"{failed.failure}\n{failed.failure.sides}\nwritten to {path}", pytrace=False)

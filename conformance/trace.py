@@ -1,0 +1,226 @@
+"""Traces: a run as one JSON Lines file, self-contained, replayable without Hypothesis.
+
+The first line is the header: schema version, stable id, profile, class, configuration.  Each further line is an
+event; a `step` may say what the spec expects.  A request brings along what it will say, so that a trace can
+drive any scheduler.  The schema is published as `conformance/schema/trace.schema.json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from conformance.lockstep import Abort, Add, Event, GrammarReady, Level, Reset, StepEvent
+from conformance.model import Script
+from spec.validity import InvalidInput, check_config, check_request
+from spec.vocabulary import PROFILES, Config, EncoderItem, Grant, Request, StepPlan
+
+SCHEMA_VERSION = 1
+
+
+class BadTrace(ValueError):
+    """A trace that cannot be used; the text names file, line and field."""
+
+
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The common shape of everything in a trace."""
+
+
+class ItemRecord(_Record, frozen=True):
+    offset: int
+    length: int
+    content: int
+
+
+class RequestRecord(_Record, frozen=True):
+    request_id: str
+    prompt_token_ids: tuple[int, ...]
+    max_tokens: int
+    eos_token_id: int | None = None
+    ignore_eos: bool = False
+    stop_token_ids: tuple[int, ...] = ()
+    lora_id: int = 0
+    items: tuple[ItemRecord, ...] = ()
+    needs_grammar: bool = False
+    prompt_logprobs: bool = False
+    external_tokens: int = 0
+    priority: int = 0
+
+
+class ScriptRecord(_Record, frozen=True):
+    output: tuple[int, ...] = ()
+    drafts: tuple[tuple[int, int], ...] = ()
+
+
+class GrantRecord(_Record, frozen=True):
+    request_id: str
+    admission: str
+    start: int
+    tokens: int
+    blocks: tuple[int, ...] = ()
+    drafts: tuple[int, ...] = ()
+    items: tuple[int, ...] = ()
+    external: int = 0
+
+
+class Header(_Record, frozen=True, tag_field="event", tag="header"):
+    schema: int
+    id: str
+    profile: str
+    config: Config
+    level: Level = Level.IDENTICAL
+    note: str = ""
+
+
+class AddRecord(_Record, frozen=True, tag_field="event", tag="add"):
+    request: RequestRecord
+    script: ScriptRecord = ScriptRecord()
+
+
+class AbortRecord(_Record, frozen=True, tag_field="event", tag="abort"):
+    request_id: str
+
+
+class GrammarRecord(_Record, frozen=True, tag_field="event", tag="grammar_ready"):
+    request_id: str
+
+
+class ResetRecord(_Record, frozen=True, tag_field="event", tag="reset"):
+    pass
+
+
+class StepRecord(_Record, frozen=True, tag_field="event", tag="step"):
+    grants: tuple[GrantRecord, ...] | None = None
+    preempted: tuple[str, ...] = ()
+    finished: tuple[str, ...] = ()
+
+
+EventRecord = AddRecord | AbortRecord | GrammarRecord | ResetRecord | StepRecord
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """A header, its events, and for each event the plan that is expected, where the trace says so."""
+
+    header: Header
+    events: tuple[Event, ...]
+    expected: tuple[StepRecord | None, ...]
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+_HEADER = msgspec.json.Decoder(Header)
+_EVENT: msgspec.json.Decoder[EventRecord] = msgspec.json.Decoder(EventRecord)
+
+
+def read(path: Path) -> Trace:
+    """The trace in a file.  Raises BadTrace naming file, line and field."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise BadTrace(f"{path}: {error.strerror}") from error
+    if not lines:
+        raise BadTrace(f"{path}: line 1: empty file, a header is expected")
+    header = _decode(_HEADER, path, 1, lines[0])
+    if header.schema != SCHEMA_VERSION:
+        raise BadTrace(f"{path}: line 1: schema: version {header.schema} is unknown, this is {SCHEMA_VERSION}")
+    if header.profile not in PROFILES:
+        raise BadTrace(f"{path}: line 1: profile: {header.profile!r} is unknown, known: {', '.join(PROFILES)}")
+    try:
+        check_config(header.config)
+    except InvalidInput as error:
+        raise BadTrace(f"{path}: line 1: config.{error}") from error
+    events: list[Event] = []
+    expected: list[StepRecord | None] = []
+    known: set[str] = set()
+    for number, line in enumerate(lines[1:], 2):
+        record = _decode(_EVENT, path, number, line)
+        try:
+            events.append(_event(record, header.config, known))
+        except InvalidInput as error:
+            raise BadTrace(f"{path}: line {number}: {error}") from error
+        expected.append(record if isinstance(record, StepRecord) and record.grants is not None else None)
+    return Trace(header, tuple(events), tuple(expected))
+
+
+def _decode(decoder: msgspec.json.Decoder[Any], path: Path, number: int, line: bytes) -> Any:
+    try:
+        return decoder.decode(line)
+    except msgspec.DecodeError as error:
+        raise BadTrace(f"{path}: line {number}: {error}") from error
+
+
+def _event(record: EventRecord, config: Config, known: set[str]) -> Event:
+    match record:
+        case AddRecord(request, script):
+            known.add(request.request_id)
+            return Add(check_request(_request(request), config), Script(script.output, script.drafts))
+        case AbortRecord(request_id):
+            return Abort(request_id)
+        case GrammarRecord(request_id):
+            if request_id not in known:
+                raise InvalidInput("request_id", f"{request_id!r} was never added")
+            return GrammarReady(request_id)
+        case ResetRecord():
+            return Reset()
+        case StepRecord():
+            return StepEvent()
+
+
+def _request(record: RequestRecord) -> Request:
+    fields = {name: getattr(record, name) for name in record.__struct_fields__}
+    fields["items"] = tuple(EncoderItem(item.offset, item.length, item.content) for item in record.items)
+    return Request(**fields)
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def write(path: Path, header: Header, events: Sequence[Event], plans: Iterable[StepPlan | None] = ()) -> None:
+    """Writes a run as a trace; `plans` are what the spec expects of its steps, in order."""
+    remaining = iter(plans)
+    lines = [msgspec.json.encode(header)]
+    for event in events:
+        plan = next(remaining, None) if isinstance(event, StepEvent) else None
+        lines.append(msgspec.json.encode(_record(event, plan)))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\n".join(lines) + b"\n")
+
+
+def _record(event: Event, plan: StepPlan | None) -> EventRecord:
+    match event:
+        case Add(request, script):
+            fields = {name: getattr(request, name) for name in RequestRecord.__struct_fields__}
+            fields["items"] = tuple(ItemRecord(*item) for item in request.items)
+            return AddRecord(RequestRecord(**fields), ScriptRecord(tuple(script.output), script.drafts))
+        case Abort(request_id):
+            return AbortRecord(request_id)
+        case GrammarReady(request_id):
+            return GrammarRecord(request_id)
+        case Reset():
+            return ResetRecord()
+        case StepEvent():
+            return step_record(plan) if plan is not None else StepRecord()
+
+
+def step_record(plan: StepPlan) -> StepRecord:
+    """The part of a plan that a trace tells."""
+    return StepRecord(tuple(_grant(grant) for grant in plan.grants), plan.preempted, plan.finished)
+
+
+def _grant(grant: Grant) -> GrantRecord:
+    fields = grant._asdict()
+    return GrantRecord(**{**fields, "admission": grant.admission.value})
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a line of a trace."""
+    schemas, components = msgspec.json.schema_components((Header, EventRecord), ref_template="#/$defs/{name}")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "One line of a SchedSpec trace: a header, then events",
+        "anyOf": list(schemas),
+        "$defs": components,
+    }

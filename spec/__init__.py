@@ -1,0 +1,24 @@
+"""The specification of the vLLM V1 request scheduler, as Python that runs.
+
+    vocabulary   the nouns that everybody shares
+    validity     what an input must satisfy
+    formulas     arithmetic on whole numbers
+    guards       ordered tables of named conditions
+    pool         blocks: references, the free queue, prefix keys
+    prefix       what a key stands for, lookup and publication
+    encoder      encoder items: which ones a step computes, their cache
+    state        what the scheduler knows
+    lifecycle    requests added, aborted, finished
+    allocation   blocks and tokens for one request
+    running      the running pass, preemption
+    waiting      the waiting pass, admission
+    outcome      tokens appended, drafts rolled back, stops
+    scheduler    the step, as a loop over these micro-steps
+    shadow       whose KV each slot holds
+    observer     what can be seen of any scheduler from outside
+    laws         what must hold of what is seen
+
+Tables: `outcomes` has every way in which a micro-step can end.  `rules` has the sentence of every rule.
+
+Imports point down this list.  Nothing here imports anything but the standard library.
+"""

@@ -1,0 +1,332 @@
+"""What can be seen of any paged scheduler from outside: its plans, its results, and what they imply.
+
+The observer follows requests, block tables and shadow memory by the plans alone.  It decides
+nothing: `laws` say what must hold of what it saw.  Work per step is proportional to what the step
+schedules, never to the pool or to the length of a context.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from spec.formulas import ceil_div
+from spec.shadow import Identity, Shadow, extend_chain
+from spec.vocabulary import (
+    Admission,
+    Config,
+    FinishReason,
+    Grant,
+    ModelOutput,
+    Request,
+    Status,
+    StepPlan,
+    StepResult,
+)
+
+
+class Seen:
+    """One live request, as seen from outside.
+
+    chain       identities of the leading positions, as far as they were needed
+    adopted     leading blocks of the table that were taken over as hits
+    high_water  the most tokens that were ever computed of it
+    """
+
+    __slots__ = (
+        "adopted",
+        "chain",
+        "computed",
+        "grammar_ready",
+        "high_water",
+        "known",
+        "request",
+        "status",
+        "table",
+        "tokens",
+    )
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.status = Status.WAITING
+        self.grammar_ready = not request.needs_grammar
+        self.tokens = list(request.prompt_token_ids)
+        self.known = len(self.tokens)
+        self.computed = 0
+        self.high_water = 0
+        self.table: list[int] = []
+        self.adopted = 0
+        self.chain: list[Identity] = []
+
+
+class Row(NamedTuple):
+    """A grant beside the request it is for, and what held of the request before the step."""
+
+    grant: Grant
+    seen: Seen
+    status: Status
+    computed: int
+    known: int
+
+
+class Overtaking(NamedTuple):
+    """An admission that went past a waiting request, with the adapters that were in use at that moment."""
+
+    admitted: Seen
+    passed: Seen
+    adapters: frozenset[int]
+
+
+@dataclass(slots=True)
+class StepSeen:
+    """One plan, after it was applied to what was known before it."""
+
+    plan: StepPlan
+    rows: list[Row] = field(default_factory=list)
+    preempted: list[Seen] = field(default_factory=list)
+    running_before: list[str] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+    overtakings: list[Overtaking] = field(default_factory=list)
+    handed_out_twice: list[tuple[str, int]] = field(default_factory=list)
+    shared_writes: list[tuple[str, int]] = field(default_factory=list)
+
+
+class Ending(NamedTuple):
+    """How many of the sampled tokens are due, and why the request ends with the last one, if it does."""
+
+    tokens: int
+    reason: FinishReason | None
+    stop_token: int | None
+
+
+class SettledRow(NamedTuple):
+    """What was sampled for a request, and what the scheduler delivered of it."""
+
+    seen: Seen
+    sampled: tuple[int, ...]
+    emitted: tuple[int, ...]
+    due: Ending
+
+
+@dataclass(slots=True)
+class ResultSeen:
+    """One result beside what was due."""
+
+    result: StepResult
+    settled: list[SettledRow] = field(default_factory=list)
+    strangers: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What an implementation shows of its inside, between two calls.
+
+    With `blocks` given, `refs` and `keys` cover these only and `free_order` is None, so that
+    looking costs as much as what changed.  Keys are opaque: only their equality is used; a
+    block without a key is absent.  `leftovers` names per-request maps that still hold an entry
+    for a request that is gone, as `map: request id`.
+    """
+
+    running: tuple[str, ...]
+    waiting: tuple[str, ...]
+    computed: Mapping[str, int]
+    tables: Mapping[str, Sequence[int]]
+    free_blocks: int
+    refs: Mapping[int, int]
+    keys: Mapping[int, Hashable]
+    free_order: tuple[int, ...] | None = None
+    encoder_free: int | None = None
+    leftovers: tuple[str, ...] = ()
+
+
+class Observer:
+    """Everything seen so far.
+
+    holders       how many live tables hold each block; absent means none
+    cached        encoder cache entries that were granted and not yet reported as freed, with their length
+    meanings      the content that each published key was first seen to name
+    ended         ids that ended since the last plan
+    stale_steps   steps in a row in which the first in line computed nothing new
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.live: dict[str, Seen] = {}
+        self.running: dict[str, Seen] = {}
+        self.waiting: deque[Seen] = deque()
+        self.holders: dict[int, int] = {}
+        self.shadow = Shadow(config.block_size)
+        self.cached: dict[tuple[str, int], int] = {}
+        self.encoder_used = 0
+        self.meanings: dict[Hashable, Identity] = {}
+        self.ended: list[str] = []
+        self.stale_steps = 0
+        self.head: tuple[str, int] | None = None
+
+    # --- requests ------------------------------------------------------------------------------
+
+    def add(self, request: Request) -> None:
+        seen = Seen(request)
+        self.live[request.request_id] = seen
+        self.waiting.append(seen)
+
+    def abort(self, request_id: str) -> None:
+        seen = self.live.get(request_id)
+        if seen is not None:
+            self._end(seen)
+
+    def grammar_ready(self, request_id: str) -> None:
+        if request_id in self.live:
+            self.live[request_id].grammar_ready = True
+
+    def _end(self, seen: Seen) -> None:
+        if seen.status is Status.RUNNING:
+            del self.running[seen.request.request_id]
+        else:
+            self.waiting.remove(seen)
+        seen.status = Status.FINISHED
+        self._release(seen)
+        del self.live[seen.request.request_id]
+        self.ended.append(seen.request.request_id)
+
+    def _release(self, seen: Seen) -> None:
+        for block in seen.table:
+            if self.holders[block] == 1:
+                del self.holders[block]
+            else:
+                self.holders[block] -= 1
+        seen.table = []
+        seen.adopted = 0
+
+    # --- a plan --------------------------------------------------------------------------------
+
+    def apply(self, plan: StepPlan) -> StepSeen:
+        """Follows a well-formed plan: preemptions, then tables, then all writes of the step."""
+        step = StepSeen(plan, running_before=list(self.running) if plan.preempted else [], ended=self.ended)
+        self.ended = []
+        self._free_items(plan.freed_items)
+        for request_id in plan.preempted:
+            step.preempted.append(self._preempt(request_id))
+        for grant in plan.grants:
+            seen = self.live[grant.request_id]
+            step.rows.append(Row(grant, seen, seen.status, seen.computed, seen.known))
+            if grant.admission is not Admission.RUNNING:
+                self._admit(step, seen, grant)
+            self._extend_table(step, seen, grant)
+            self._write(step, seen, grant)
+        self._watch_the_head()
+        return step
+
+    def _preempt(self, request_id: str) -> Seen:
+        seen = self.running.pop(request_id)
+        self._release(seen)
+        seen.status = Status.PREEMPTED
+        seen.computed = 0
+        del seen.chain[seen.known :]
+        self.waiting.appendleft(seen)
+        return seen
+
+    def _admit(self, step: StepSeen, seen: Seen, grant: Grant) -> None:
+        passed = []
+        while self.waiting and self.waiting[0] is not seen:
+            passed.append(self.waiting.popleft())
+        if passed:
+            adapters = self.adapters_in_use()
+            step.overtakings.extend(Overtaking(seen, other, adapters) for other in passed)
+        if self.waiting:
+            self.waiting.popleft()
+        self.waiting.extendleft(reversed(passed))
+        self.running[grant.request_id] = seen
+        seen.status = Status.RUNNING
+
+    def _extend_table(self, step: StepSeen, seen: Seen, grant: Grant) -> None:
+        hit_tokens = 0 if grant.admission is Admission.RUNNING else grant.start - grant.external
+        adopted = ceil_div(hit_tokens, self.config.block_size)
+        for index, block in enumerate(grant.blocks):
+            if block not in self.holders:
+                self.holders[block] = 1
+            else:
+                self.holders[block] += 1
+                if index >= adopted:
+                    step.handed_out_twice.append((grant.request_id, block))
+        if grant.admission is Admission.RUNNING:
+            seen.table.extend(grant.blocks)
+        else:
+            seen.table = list(grant.blocks)
+            seen.adopted = adopted
+
+    def _write(self, step: StepSeen, seen: Seen, grant: Grant) -> None:
+        """Writes in plan order, so that a hit on a block of this step comes behind the write of it."""
+        start, end = grant.start - grant.external, grant.start + grant.tokens
+        for block in seen.table[start // self.config.block_size : (end - 1) // self.config.block_size + 1]:
+            if self.holders[block] > 1:
+                step.shared_writes.append((grant.request_id, block))
+        if len(seen.chain) < end:
+            first = len(seen.chain)
+            text = seen.tokens[first:end] if end <= seen.known else [*seen.tokens[first:], *grant.drafts][: end - first]
+            extend_chain(seen.chain, seen.request, text, first + len(text))
+        self.shadow.write(seen.table, seen.chain, start, min(end, len(seen.chain)))
+        seen.computed = end
+        if end > seen.high_water:
+            seen.high_water = end
+        for index in grant.items:
+            length = seen.request.items[index].length
+            self.encoder_used += length - self.cached.get((grant.request_id, index), 0)
+            self.cached[grant.request_id, index] = length
+
+    def _free_items(self, freed: Iterable[tuple[str, int]]) -> None:
+        for entry in freed:
+            self.encoder_used -= self.cached.pop(entry, 0)
+
+    def _watch_the_head(self) -> None:
+        """Counts the steps in which the first in line computed nothing new (STARVE)."""
+        head = next(iter(self.running.values()), None)
+        if head is None:
+            head = next((seen for seen in self.waiting if seen.grammar_ready), None)
+        mark = None if head is None else (head.request.request_id, head.high_water)
+        self.stale_steps = self.stale_steps + 1 if mark is not None and mark == self.head else 0
+        self.head = mark
+
+    def adapters_in_use(self) -> frozenset[int]:
+        return frozenset(s.request.lora_id for s in self.running.values() if s.request.lora_id)
+
+    # --- a result ------------------------------------------------------------------------------
+
+    def settle(self, step: StepSeen, output: ModelOutput, result: StepResult) -> ResultSeen:
+        """Follows a well-formed result: rejected drafts, appended tokens, ends."""
+        seen_result = ResultSeen(result)
+        emitted = dict(result.emitted)
+        for row in step.rows:
+            request_id = row.grant.request_id
+            sampled = output.sampled.get(request_id, ())
+            tokens = emitted.pop(request_id, ())
+            if not sampled and not tokens:
+                continue
+            seen = row.seen
+            seen_result.settled.append(SettledRow(seen, sampled, tokens, self.due(seen, sampled)))
+            if row.grant.drafts:
+                seen.computed -= len(row.grant.drafts) + 1 - len(sampled)
+                del seen.chain[seen.computed :]
+            seen.tokens.extend(tokens)
+            seen.known += len(tokens)
+        seen_result.strangers.extend(emitted)
+        for end in result.finished:
+            if end.request_id in self.live:
+                self._end(self.live[end.request_id])
+        return seen_result
+
+    def due(self, seen: Seen, sampled: tuple[int, ...]) -> Ending:
+        """After how many of the sampled tokens a request must end, and why: stop tokens before length caps."""
+        request = seen.request
+        known = seen.known
+        outputs = known - len(request.prompt_token_ids)
+        for count, token in enumerate(sampled, 1):
+            if token == request.eos_token_id and not request.ignore_eos:
+                return Ending(count, FinishReason.STOP, None)
+            if token in request.stop_token_ids:
+                return Ending(count, FinishReason.STOP, token)
+            if known + count >= self.config.max_model_len or outputs + count >= request.max_tokens:
+                return Ending(count, FinishReason.LENGTH, None)
+        return Ending(len(sampled), None, None)
