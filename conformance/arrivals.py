@@ -1,9 +1,8 @@
 """Public request traces: when requests arrive, how long they are, which prefixes they share.
 
-| format | a row | prefixes |
-|---|---|---|
-| `azure` | `TIMESTAMP,ContextTokens,GeneratedTokens` (CSV with this header) | not told: every prompt is its own |
-| `mooncake` | `{"timestamp": ms, "input_length", "output_length", "hash_ids": [...]}` (JSON Lines) | one id for each 512 tokens of the prompt |
+azure     CSV with the header `TIMESTAMP,ContextTokens,GeneratedTokens`; every prompt is its own
+mooncake  JSON Lines of `{"timestamp": ms, "input_length", "output_length", "hash_ids"}`: one id for each 512
+          tokens of the prompt, and equal leading ids for equal prefixes
 
 Every row is checked; the first bad one is refused with file, line and field.
 """
@@ -19,6 +18,7 @@ from typing import Annotated, NamedTuple, TextIO
 
 import msgspec
 
+from conformance.bad_input import field_first
 from spec.formulas import ceil_div
 
 HASHED_TOKENS = 512
@@ -106,7 +106,7 @@ def _azure(file: TextIO) -> Iterator[Arrival]:
             try:
                 row = msgspec.convert(dict(zip(names, columns, strict=True)), _AzureRow, strict=False)
             except msgspec.ValidationError as error:
-                raise _BadRow(reader.line_num, named(error)) from error
+                raise _BadRow(reader.line_num, field_first(error)) from error
             at_ms = _milliseconds(row.TIMESTAMP, reader.line_num)
             yield Arrival(reader.line_num, at_ms, row.ContextTokens, row.GeneratedTokens, None)
     except csv.Error as error:
@@ -127,7 +127,7 @@ def _mooncake(file: TextIO) -> Iterator[Arrival]:
         try:
             row = decoder.decode(line)
         except msgspec.DecodeError as error:
-            raise _BadRow(number, named(error)) from error
+            raise _BadRow(number, field_first(error)) from error
         due = ceil_div(row.input_length, HASHED_TOKENS)
         if len(row.hash_ids) != due:
             told = f"{len(row.hash_ids)} ids, expected {due} for {row.input_length} tokens"
@@ -144,12 +144,6 @@ def _in_order(rows: Iterable[Arrival]) -> Iterator[Arrival]:
             raise _BadRow(row.line, "timestamp: is earlier than the one before it")
         last = row.at_ms
         yield row._replace(at_ms=row.at_ms - start)
-
-
-def named(error: msgspec.DecodeError) -> str:
-    """What msgspec found, with the field first, as in `hash_ids[1]: Expected int, got str`."""
-    problem, at, field = str(error).replace("`", "").partition(" - at $.")
-    return f"{field}: {problem}" if at else problem
 
 
 def prompt(arrival: Arrival, scale: int, tokens: int, own: Sequence[int]) -> tuple[int, ...]:

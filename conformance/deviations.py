@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from spec.laws import LAW_BY_ID, Violation
-from spec.vocabulary import QUIRKS, Config, Profile
+from spec.outcomes import OUTCOMES
+from spec.vocabulary import QUIRKS, Profile
 
 DIRECTORY = Path(__file__).parent / "deviations"
 TRACES = Path(__file__).parent / "traces" / "deviations"
+
+
+_OUTCOMES = {f"{action}: {outcome}" for action, outcome in OUTCOMES}
 
 
 class BadDeviations(ValueError):
@@ -32,7 +37,7 @@ class Deviation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trace      id of the trace that shows it
     quirk      the quirk that makes the oracle follow; without one a run ends where the deviation shows
     ends       whether the run cannot go on behind it
-    only_with  a field of the configuration that must be set for it to be this one
+    after      what must have happened in the run before: an outcome of the spec, or another deviation's id
     issue      public issue or pull request, where there is one
     since      first release known to do it
     """
@@ -44,12 +49,12 @@ class Deviation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trace: str
     quirk: str | None = None
     ends: bool = True
-    only_with: str | None = None
+    after: str | None = None
     issue: str | None = None
     since: str | None = None
 
-    def matches(self, violation: Violation, config: Config) -> bool:
-        if self.only_with is not None and not getattr(config, self.only_with):
+    def matches(self, violation: Violation, happened: Callable[[str], bool]) -> bool:
+        if self.after is not None and not happened(self.after):
             return False
         pattern = ".*".join(re.escape(part) for part in self.signature.split("*"))
         return violation.law == self.law and re.fullmatch(pattern, violation.signature) is not None
@@ -62,8 +67,9 @@ class KnownDeviations:
         self.name = name
         self.entries = entries
 
-    def match(self, violation: Violation, config: Config) -> Deviation | None:
-        return next((entry for entry in self.entries if entry.matches(violation, config)), None)
+    def match(self, violation: Violation, happened: Callable[[str], bool]) -> Deviation | None:
+        """The first entry that the violation is; `happened` tells of an outcome or a deviation in this run."""
+        return next((entry for entry in self.entries if entry.matches(violation, happened)), None)
 
     def profile(self, base: Profile) -> Profile:
         """The profile with the quirks that these deviations turn on."""
@@ -85,8 +91,8 @@ def load(name: str | None) -> KnownDeviations:
     for entry in entries:
         if entry.quirk is not None and entry.quirk not in QUIRKS:
             raise BadDeviations(f"{path.name}: {entry.id}: unknown quirk {entry.quirk!r}")
-        if entry.only_with is not None and entry.only_with not in Config.__slots__:
-            raise BadDeviations(f"{path.name}: {entry.id}: unknown field {entry.only_with!r} of the configuration")
+        if entry.after is not None and entry.after not in _OUTCOMES | {other.id for other in entries}:
+            raise BadDeviations(f"{path.name}: {entry.id}: after {entry.after!r} is neither an outcome nor an id")
         if entry.law.isalpha() and entry.law not in LAW_BY_ID:
             raise BadDeviations(f"{path.name}: {entry.id}: unknown law {entry.law!r}")
     if len({entry.id for entry in entries}) != len(entries):

@@ -103,8 +103,8 @@ def load(name: str) -> Implementation:
         raise UnknownImplementation(f"--impl {name}: not one of {known}, and not package.module:factory")
     try:
         found = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
-        raise UnknownImplementation(f"--impl {name}: {error}") from error
+    except (Exception, SystemExit) as error:  # a module may do anything when it is imported
+        raise UnknownImplementation(f"--impl {name}: {type(error).__name__}: {error}") from error
     if isinstance(found, Implementation):
         return found
     if not callable(found):

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from conformance.bad_input import field_first
 from conformance.lockstep import Abort, Add, Event, GrammarReady, Level, Reset, StepEvent
 from conformance.model import Script
 from spec.validity import InvalidInput, check_config, check_request
@@ -149,7 +150,7 @@ def _decode(decoder: msgspec.json.Decoder[Any], path: Path, number: int, line: b
     try:
         return decoder.decode(line)
     except msgspec.DecodeError as error:
-        raise BadTrace(f"{path}: line {number}: {error}") from error
+        raise BadTrace(f"{path}: line {number}: {field_first(error)}") from error
 
 
 def _event(record: EventRecord, config: Config, known: set[str]) -> Event:
@@ -180,13 +181,18 @@ def _request(record: RequestRecord) -> Request:
 
 def write(path: Path, header: Header, events: Sequence[Event], plans: Iterable[StepPlan | None] = ()) -> None:
     """Writes a run as a trace; `plans` are what the spec expects of its steps, in order."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(encode(header, events, plans))
+
+
+def encode(header: Header, events: Sequence[Event], plans: Iterable[StepPlan | None] = ()) -> bytes:
+    """The lines of a trace."""
     remaining = iter(plans)
     lines = [msgspec.json.encode(header)]
     for event in events:
         plan = next(remaining, None) if isinstance(event, StepEvent) else None
         lines.append(msgspec.json.encode(_record(event, plan)))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"\n".join(lines) + b"\n")
+    return b"\n".join(lines) + b"\n"
 
 
 def _record(event: Event, plan: StepPlan | None) -> EventRecord:

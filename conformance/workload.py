@@ -1,8 +1,9 @@
 """Workloads: an implementation driven by a public request trace, judged in lockstep from the first row to the last.
 
-A trace is brought to the size of a pool by `scale`: of every prompt and of every output each `scale`-th token is kept, so
-that shared prefixes stay shared.  One scheduler step stands for so many milliseconds of the trace.  A request is made when
-its time has come and forgotten when it ended, so memory follows what is live, not the length of the trace.
+A trace is brought to the size of a pool by `scale`: of every prompt and every output each `scale`-th token is
+kept, so that shared prefixes stay shared.  One scheduler step stands for so many milliseconds of the trace.  A
+request is made when its time has come and forgotten when it has ended; what stays are the rows, and in the spec
+and the observer the meaning of every prefix key.
 """
 
 from __future__ import annotations
@@ -23,15 +24,17 @@ from spec.scheduler import Oracle
 from spec.validity import InvalidInput, check_config
 from spec.vocabulary import Admission, Config, Request, StepPlan
 
-DEFAULT_SCALE = 8
+DEFAULT_SCALE = 4
 DEFAULT_CONFIG = Config(
-    num_blocks=1025,
+    num_blocks=513,
     block_size=16,
-    max_num_batched_tokens=512,
+    max_num_batched_tokens=1024,
     max_num_seqs=128,
-    max_model_len=2048,
+    max_model_len=4096,
+    long_prefill_token_threshold=128,
 )
-"""A pool of 16,384 slots, which a few dozen scaled requests fill: preemptions and evictions all the time."""
+"""A pool that two of the longest requests fill.  The threshold lets several prompts be computed side by side, more
+than the pool can hold to their end, so that preemptions never cease."""
 
 OWN_TOKENS = 1 << 40
 """From here on token ids belong to one request each; hash ids of a trace stay below."""
@@ -206,8 +209,11 @@ class _Run:
     def _step(self, session: Session) -> None:
         session.apply(StepEvent())
         self.now_ms += self.workload.ms_per_step
-        assert session.last_plan is not None
-        self.summary.count(session.last_plan)
+        plan = session.last_plan
+        assert plan is not None
+        self.summary.count(plan)
+        for request_id in plan.finished:
+            session.scripts.pop(request_id, None)
         self.summary.most_running = max(self.summary.most_running, len(session.observer.running))
 
     def _timed_scheduler(self, implementation: Implementation) -> Callable[[Config], SchedulerUnderTest]:

@@ -5,6 +5,8 @@ Running and waiting requests differ in what they ask for; from there on both tak
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from spec import encoder
 from spec.formulas import available, blocks_taken, scheduled_drafts
 from spec.guards import Conjunct, Guard
@@ -45,7 +47,11 @@ class Attempt:
     evictable  hits that are free at the moment
     """
 
-    __slots__ = ("chosen", "computed", "evictable", "external", "hits", "live", "needed", "state", "step", "tokens")
+    hits: Sequence[int] = ()
+    evictable = 0
+    external = 0
+    needed = 0
+    chosen: encoder.Chosen | None = None
 
     def __init__(self, state: State, step: Step, live: Live, computed: int, tokens: int) -> None:
         self.state = state
@@ -53,11 +59,6 @@ class Attempt:
         self.live = live
         self.computed = computed
         self.tokens = tokens
-        self.hits: list[int] = []
-        self.evictable = 0
-        self.external = 0
-        self.needed = 0
-        self.chosen: encoder.Chosen | None = None
 
 
 def _pool_reason(a: Attempt) -> str:
@@ -84,6 +85,9 @@ ALLOCATE: Guard[Attempt] = Guard(
 )
 
 
+GRANTED = {admission: ("grant", admission.value) for admission in Admission}
+
+
 def choose_items(a: Attempt) -> None:
     """Cuts the tokens before the first item that cannot be computed in this step (ENC-2)."""
     a.chosen = encoder.choose_items(a.state, a.live, a.computed, a.tokens, a.step.encoder_budget)
@@ -108,7 +112,7 @@ def grant(a: Attempt, admission: Admission) -> None:
         Grant(live.request.request_id, admission, a.computed, a.tokens, blocks, drafts, items, a.external)
     )
     a.step.budget -= a.tokens
-    state.log.append(("grant", admission.value))
+    state.log.append(GRANTED[admission])
 
 
 def _extend_table(a: Attempt) -> tuple[int, ...]:

@@ -7,7 +7,6 @@ its condition, a refusal its reason, coverage its rows and the docs their lines.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -30,17 +29,20 @@ class Refusal(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True)
 class Guard(Generic[T]):
     """The ordered conjuncts of one action."""
 
-    action: str
-    conjuncts: tuple[Conjunct[T], ...]
+    __slots__ = ("_tests", "action", "conjuncts")
+
+    def __init__(self, action: str, conjuncts: tuple[Conjunct[T], ...]) -> None:
+        self.action = action
+        self.conjuncts = conjuncts
+        self._tests = tuple((conjunct.holds, conjunct) for conjunct in conjuncts)
 
     def refusal(self, view: T) -> Refusal | None:
         """The first conjunct that does not hold, or None if the action may go on."""
-        for conjunct in self.conjuncts:
-            if not conjunct.holds(view):
+        for holds, conjunct in self._tests:
+            if not holds(view):
                 return Refusal(conjunct.name, conjunct.rule, conjunct.reason(view))
         return None
 

@@ -49,15 +49,16 @@ class Law:
 
 def _budget(o: Observer, step: StepSeen) -> Iterator[Finding]:
     total = 0
-    for row in step.rows:
-        total += row.grant.tokens
-        if row.grant.tokens < 1:
-            yield "empty grant", f"{row.grant.request_id} is scheduled with {row.grant.tokens} tokens"
+    for grant, *_ in step.rows:
+        total += grant.tokens
+        if grant.tokens < 1:
+            yield "empty grant", f"{grant.request_id} is scheduled with {grant.tokens} tokens"
     if total > o.config.max_num_batched_tokens:
         yield "over budget", f"{total} tokens scheduled, budget {o.config.max_num_batched_tokens}"
-    encoder = sum(row.seen.request.items[i].length for row in step.rows for i in row.grant.items)
-    if encoder > o.config.max_num_encoder_input_tokens:
-        yield "over encoder budget", f"{encoder} encoder tokens, budget {o.config.max_num_encoder_input_tokens}"
+    if o.config.max_num_encoder_input_tokens:
+        encoder = sum(row.seen.request.items[i].length for row in step.rows for i in row.grant.items)
+        if encoder > o.config.max_num_encoder_input_tokens:
+            yield "over encoder budget", f"{encoder} encoder tokens, budget {o.config.max_num_encoder_input_tokens}"
 
 
 def _seats(o: Observer, step: StepSeen) -> Iterator[Finding]:
@@ -67,39 +68,41 @@ def _seats(o: Observer, step: StepSeen) -> Iterator[Finding]:
 
 def _length(o: Observer, step: StepSeen) -> Iterator[Finding]:
     longest = o.config.max_model_len
+    for grant, _, _, _, _, end in step.rows:
+        if end > longest:
+            yield "position", f"{grant.request_id} computes up to position {end - 1}, model length {longest}"
     most_blocks = ceil_div(longest, o.config.block_size)
-    for row in step.rows:
-        if row.grant.start + row.grant.tokens > longest:
-            end = row.grant.start + row.grant.tokens
-            yield "position", f"{row.grant.request_id} computes up to position {end - 1}, model length {longest}"
+    for row in step.taking:
         if len(row.seen.table) > most_blocks:
             yield "table", f"{row.grant.request_id} holds {len(row.seen.table)} blocks, at most {most_blocks} fit"
 
 
 def _contiguous(o: Observer, step: StepSeen) -> Iterator[Finding]:
-    for row in step.rows:
-        if row.grant.admission is Admission.RUNNING and row.grant.start != row.computed:
-            yield "gap", f"{row.grant.request_id} starts at {row.grant.start}, {row.computed} tokens are computed"
+    for grant, _, status, computed, _, _ in step.rows:
+        if grant.start != computed and status is Status.RUNNING:
+            yield "gap", f"{grant.request_id} starts at {grant.start}, {computed} tokens are computed"
 
 
 def _last(o: Observer, step: StepSeen) -> Iterator[Finding]:
-    for row in step.rows:
-        if row.grant.start >= row.known + len(row.grant.drafts):
-            yield "nothing to compute", f"{row.grant.request_id} starts at {row.grant.start} of {row.known} tokens"
-        elif row.grant.start + row.grant.tokens > row.known + len(row.grant.drafts):
-            beyond = row.grant.start + row.grant.tokens - row.known - len(row.grant.drafts)
-            yield "unknown tokens", f"{row.grant.request_id} computes {beyond} tokens that nobody knows"
+    for grant, _, _, _, known, end in step.rows:
+        if end <= known:
+            continue
+        text = known + len(grant.drafts)
+        if grant.start >= text:
+            yield "nothing to compute", f"{grant.request_id} starts at {grant.start} of {known} tokens"
+        elif end > text:
+            yield "unknown tokens", f"{grant.request_id} computes {end - text} tokens that nobody knows"
 
 
 # --- blocks --------------------------------------------------------------------------------------
 
 
 def _pool(o: Observer, step: StepSeen) -> Iterator[Finding]:
-    for row in step.rows:
+    for row in step.taking:
         for block in row.grant.blocks:
             if block == RESERVED_BLOCK:
                 yield "reserved block", f"{row.grant.request_id} gets block {block}"
-            elif not 0 < block < o.config.num_blocks:
+            elif block >= o.config.num_blocks:
                 yield "no such block", f"{row.grant.request_id} gets block {block} of {o.config.num_blocks}"
     if len(o.holders) > o.config.num_blocks - 1:
         yield "over-allocated", f"{len(o.holders)} blocks held, {o.config.num_blocks - 1} usable"
@@ -139,13 +142,12 @@ def _atomic(o: Observer, seen: Inspection) -> Iterator[Finding]:
 
 def _cover(o: Observer, step: StepSeen) -> Iterator[Finding]:
     size, lookahead, longest = o.config.block_size, o.config.lookahead, o.config.max_model_len
-    for row in step.rows:
-        end = row.grant.start + row.grant.tokens
-        slots = len(row.seen.table) * size
+    for grant, seen, _, _, _, end in step.rows:
+        slots = len(seen.table) * size
         if slots < end:
-            yield "no slot", f"{row.grant.request_id} computes up to position {end - 1} with {slots} slots"
-        elif slots < min(end + lookahead, longest):
-            yield "no lookahead", f"{row.grant.request_id} has {slots} slots for {end} tokens and {lookahead} ahead"
+            yield "no slot", f"{grant.request_id} computes up to position {end - 1} with {slots} slots"
+        elif slots < end + lookahead and slots < longest:
+            yield "no lookahead", f"{grant.request_id} has {slots} slots for {end} tokens and {lookahead} ahead"
 
 
 def _write(o: Observer, step: StepSeen) -> Iterator[Finding]:
@@ -155,30 +157,25 @@ def _write(o: Observer, step: StepSeen) -> Iterator[Finding]:
 
 def _content(o: Observer, step: StepSeen) -> Iterator[Finding]:
     size = o.config.block_size
-    for row in step.rows:
-        if row.grant.admission is Admission.RUNNING:
-            continue
-        for index in range(min(row.seen.adopted, len(row.seen.table))):
-            block = row.seen.table[index]
-            end = min((index + 1) * size, row.grant.start - row.grant.external)
-            run = o.shadow.runs.get(block, [])
-            if len(run) < end - index * size:
-                held = len(run)
-                yield (
-                    "unwritten slot",
-                    f"{row.grant.request_id} reads block {block}, only {held} of its slots are written",
-                )
-            elif run[end - index * size - 1] != row.seen.chain[end - 1]:
+    for row in step.admitted:
+        hit_tokens = row.grant.start - row.grant.external
+        for index, block in enumerate(row.seen.table[: row.seen.adopted]):
+            due = row.seen.content(index, size, min(hit_tokens, row.known))
+            held = o.shadow.read(block)
+            if held.letters[: len(due.letters)] == due.letters and held.prefix == due.prefix:
+                continue
+            if len(held.letters) < len(due.letters):
+                yield "unwritten slot", f"{row.grant.request_id} reads block {block}, which was not written completely"
+            else:
                 yield "foreign prefix", f"{row.grant.request_id} reads block {block}, which holds another prefix"
 
 
 def _key(o: Observer, seen: Inspection) -> Iterator[Finding]:
     for block, key in seen.keys.items():
-        identity = o.shadow.whole(block)
-        if identity is None:
-            written = o.shadow.written(block)
-            yield "unwritten slot", f"block {block} is published with {written} of {o.config.block_size} slots written"
-        elif o.meanings.setdefault(key, identity) != identity:
+        held = o.shadow.read(block)
+        if len(held.letters) < o.config.block_size:
+            yield "unwritten slot", f"block {block} is published, but was not written completely"
+        elif o.meanings.setdefault(key, held.identity) != held.identity:
             yield "foreign prefix", f"block {block} is published under a key that named other content before"
 
 
@@ -186,6 +183,8 @@ def _key(o: Observer, seen: Inspection) -> Iterator[Finding]:
 
 
 def _embed(o: Observer, step: StepSeen) -> Iterator[Finding]:
+    if not o.config.encoder_cache_size:
+        return
     for row in step.rows:
         for index, item in enumerate(row.seen.request.items):
             overlaps = item.offset < row.grant.start + row.grant.tokens and item.end > row.grant.start

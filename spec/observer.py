@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from spec.formulas import ceil_div
-from spec.shadow import Identity, Shadow, extend_chain
+from spec.shadow import Content, Identity, Shadow, letters, root
 from spec.vocabulary import (
     Admission,
     Config,
@@ -30,18 +30,18 @@ from spec.vocabulary import (
 class Seen:
     """One live request, as seen from outside.
 
-    chain       identities of the leading positions, as far as they were needed
     adopted     leading blocks of the table that were taken over as hits
+    prefixes    identities of the prefixes before its first blocks, as far as they were needed
     high_water  the most tokens that were ever computed of it
     """
 
     __slots__ = (
         "adopted",
-        "chain",
         "computed",
         "grammar_ready",
         "high_water",
         "known",
+        "prefixes",
         "request",
         "status",
         "table",
@@ -58,17 +58,32 @@ class Seen:
         self.high_water = 0
         self.table: list[int] = []
         self.adopted = 0
-        self.chain: list[Identity] = []
+        self.prefixes: list[Identity] = [root(request)]
+
+    def content(self, index: int, block_size: int, end: int, drafts: tuple[int, ...] = ()) -> Content:
+        """What block `index` of the table must hold of the positions up to `end`, drafts behind the known tokens."""
+        while len(self.prefixes) <= index:
+            self.prefixes.append(self.content(len(self.prefixes) - 1, block_size, end, drafts).identity)
+        start, stop = index * block_size, min((index + 1) * block_size, end)
+        tokens = self.tokens[start:stop]
+        if stop > self.known:
+            tokens.extend(drafts[max(start - self.known, 0) : stop - self.known])
+        return Content(self.prefixes[index], letters(self.request, tokens, start))
+
+    def forget_beyond(self, position: int, block_size: int) -> None:
+        """Forgets prefixes that reach beyond `position`: other tokens will stand there."""
+        del self.prefixes[position // block_size + 1 :]
 
 
 class Row(NamedTuple):
-    """A grant beside the request it is for, and what held of the request before the step."""
+    """A grant beside the request it is for, what held of the request before the step, and where the grant ends."""
 
     grant: Grant
     seen: Seen
     status: Status
     computed: int
     known: int
+    end: int
 
 
 class Overtaking(NamedTuple):
@@ -81,10 +96,17 @@ class Overtaking(NamedTuple):
 
 @dataclass(slots=True)
 class StepSeen:
-    """One plan, after it was applied to what was known before it."""
+    """One plan, after it was applied to what was known before it.
+
+    rows      every grant
+    taking    those that got blocks
+    admitted  those that were not running before
+    """
 
     plan: StepPlan
     rows: list[Row] = field(default_factory=list)
+    taking: list[Row] = field(default_factory=list)
+    admitted: list[Row] = field(default_factory=list)
     preempted: list[Seen] = field(default_factory=list)
     running_before: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
@@ -112,11 +134,13 @@ class SettledRow(NamedTuple):
 
 @dataclass(slots=True)
 class ResultSeen:
-    """One result beside what was due."""
+    """One result beside what was due.
+
+    settled    requests that ended, should have ended, or were delivered something else than was sampled
+    """
 
     result: StepResult
     settled: list[SettledRow] = field(default_factory=list)
-    strangers: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +181,7 @@ class Observer:
         self.running: dict[str, Seen] = {}
         self.waiting: deque[Seen] = deque()
         self.holders: dict[int, int] = {}
-        self.shadow = Shadow(config.block_size)
+        self.shadow = Shadow()
         self.cached: dict[tuple[str, int], int] = {}
         self.encoder_used = 0
         self.meanings: dict[Hashable, Identity] = {}
@@ -209,13 +233,27 @@ class Observer:
         self._free_items(plan.freed_items)
         for request_id in plan.preempted:
             step.preempted.append(self._preempt(request_id))
+        size = self.config.block_size
         for grant in plan.grants:
             seen = self.live[grant.request_id]
-            step.rows.append(Row(grant, seen, seen.status, seen.computed, seen.known))
+            end = grant.start + grant.tokens
+            row = Row(grant, seen, seen.status, seen.computed, seen.known, end)
+            step.rows.append(row)
             if grant.admission is not Admission.RUNNING:
+                step.admitted.append(row)
                 self._admit(step, seen, grant)
-            self._extend_table(step, seen, grant)
-            self._write(step, seen, grant)
+            if grant.blocks:
+                step.taking.append(row)
+                self._extend_table(step, seen, grant)
+            start = grant.start - grant.external
+            self._guard_written_blocks(step, row, start // size, (end - 1) // size)
+            if start // size < end // size:
+                self._write_complete_blocks(row, start // size, end // size)
+            seen.computed = end
+            if end > seen.high_water:
+                seen.high_water = end
+            if grant.items:
+                self._cache_items(row)
         self._watch_the_head()
         return step
 
@@ -224,7 +262,7 @@ class Observer:
         self._release(seen)
         seen.status = Status.PREEMPTED
         seen.computed = 0
-        del seen.chain[seen.known :]
+        seen.forget_beyond(seen.known, self.config.block_size)
         self.waiting.appendleft(seen)
         return seen
 
@@ -245,6 +283,8 @@ class Observer:
         hit_tokens = 0 if grant.admission is Admission.RUNNING else grant.start - grant.external
         adopted = ceil_div(hit_tokens, self.config.block_size)
         for index, block in enumerate(grant.blocks):
+            if index >= adopted:
+                self.shadow.clear(block)
             if block not in self.holders:
                 self.holders[block] = 1
             else:
@@ -257,24 +297,25 @@ class Observer:
             seen.table = list(grant.blocks)
             seen.adopted = adopted
 
-    def _write(self, step: StepSeen, seen: Seen, grant: Grant) -> None:
-        """Writes in plan order, so that a hit on a block of this step comes behind the write of it."""
-        start, end = grant.start - grant.external, grant.start + grant.tokens
-        for block in seen.table[start // self.config.block_size : (end - 1) // self.config.block_size + 1]:
-            if self.holders[block] > 1:
-                step.shared_writes.append((grant.request_id, block))
-        if len(seen.chain) < end:
-            first = len(seen.chain)
-            text = seen.tokens[first:end] if end <= seen.known else [*seen.tokens[first:], *grant.drafts][: end - first]
-            extend_chain(seen.chain, seen.request, text, first + len(text))
-        self.shadow.write(seen.table, seen.chain, start, min(end, len(seen.chain)))
-        seen.computed = end
-        if end > seen.high_water:
-            seen.high_water = end
-        for index in grant.items:
-            length = seen.request.items[index].length
-            self.encoder_used += length - self.cached.get((grant.request_id, index), 0)
-            self.cached[grant.request_id, index] = length
+    def _guard_written_blocks(self, step: StepSeen, row: Row, first: int, last: int) -> None:
+        """In plan order, so that a hit on a block of this step comes behind the write of it."""
+        table = row.seen.table
+        for index in range(first, min(last + 1, len(table))):
+            if self.holders[table[index]] > 1:
+                step.shared_writes.append((row.grant.request_id, table[index]))
+
+    def _write_complete_blocks(self, row: Row, first: int, end: int) -> None:
+        """A block is written here when its last slot is: until then its owner alone can read it."""
+        table, drafts = row.seen.table, row.grant.drafts
+        for index in range(first, min(end, len(table))):
+            content = row.seen.content(index, self.config.block_size, row.end, drafts)
+            self.shadow.write(table[index], content)
+
+    def _cache_items(self, row: Row) -> None:
+        for index in row.grant.items:
+            length = row.seen.request.items[index].length
+            self.encoder_used += length - self.cached.get((row.grant.request_id, index), 0)
+            self.cached[row.grant.request_id, index] = length
 
     def _free_items(self, freed: Iterable[tuple[str, int]]) -> None:
         for entry in freed:
@@ -298,23 +339,24 @@ class Observer:
         """Follows a well-formed result: rejected drafts, appended tokens, ends."""
         seen_result = ResultSeen(result)
         emitted = dict(result.emitted)
-        for row in step.rows:
-            request_id = row.grant.request_id
+        ending = {end.request_id for end in result.finished}
+        for grant, seen, *_ in step.rows:
+            request_id = grant.request_id
             sampled = output.sampled.get(request_id, ())
-            tokens = emitted.pop(request_id, ())
+            tokens = emitted.get(request_id, ())
             if not sampled and not tokens:
                 continue
-            seen = row.seen
-            seen_result.settled.append(SettledRow(seen, sampled, tokens, self.due(seen, sampled)))
-            if row.grant.drafts:
-                seen.computed -= len(row.grant.drafts) + 1 - len(sampled)
-                del seen.chain[seen.computed :]
+            due = self.due(seen, sampled)
+            if tokens != sampled or due.reason is not None or request_id in ending:
+                seen_result.settled.append(SettledRow(seen, sampled, tokens, due))
+            if grant.drafts:
+                seen.computed -= len(grant.drafts) + 1 - len(sampled)
+                seen.forget_beyond(seen.known, self.config.block_size)
             seen.tokens.extend(tokens)
             seen.known += len(tokens)
-        seen_result.strangers.extend(emitted)
-        for end in result.finished:
-            if end.request_id in self.live:
-                self._end(self.live[end.request_id])
+        for request_id in ending:
+            if request_id in self.live:
+                self._end(self.live[request_id])
         return seen_result
 
     def due(self, seen: Seen, sampled: tuple[int, ...]) -> Ending:

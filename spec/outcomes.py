@@ -52,6 +52,8 @@ OUTCOMES: dict[tuple[str, str], str] = {
     ("take", "capped at the model length"): "ALLOC-4",
     ("publish", "ok"): "CACHE-5",
     ("publish", "behind an older duplicate"): "CACHE-4",
+    ("publish", "fewer complete than published"): "CACHE-5",
+    ("publish", "more drafts than tokens"): "CACHE-5",
     ("choose_items", "ok"): "ENC-2",
     ("choose_items", "item would be cut"): "ENC-2",
     ("choose_items", "encoder cache"): "ENC-3",

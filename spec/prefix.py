@@ -46,6 +46,10 @@ def publish_complete(state: State, live: Live, computed: int, tokens: int) -> No
     This comes before the computation: a later reader runs in the same forward pass or a later one.
     """
     complete = complete_blocks(computed, tokens, len(live.drafts), state.config.block_size)
+    if complete < live.published:
+        state.log.append(("publish", "fewer complete than published"))
+    if computed + tokens < len(live.drafts):
+        state.log.append(("publish", "more drafts than tokens"))
     while live.published < complete:
         key = _key(state, live, live.published)
         state.log.append(("publish", "behind an older duplicate" if key in state.pool.holders else "ok"))

@@ -1,72 +1,71 @@
-"""Shadow memory: whose KV each slot of the pool holds, without any tensor.
+"""Shadow memory: whose KV each block of the pool holds, without any tensor.
 
 The KV of a position is decided by its token, by whatever else changes KV there, and by everything
-before it, never by the request that computed it.  A chain of identities stands for that:
-equal chains, equal KV.  A block is remembered as the leading run of its slots that belongs to one
-chain; what was written elsewhere in it cannot be read by anybody.
+before it; never by the request that computed it.  So a block's content is the identity of the prefix
+before it and one letter for each slot.  Equal prefix and equal letters, equal KV.
+
+A block that is handed out as new holds nothing: its new owner will overwrite it, and nobody may rely
+on what it held.  (On tensors, this is the moment at which a block is poisoned.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from spec.vocabulary import Request
 
 Identity = int
+Letter = int
 
 _ROOT = 0x5C4ED
 _IN_ITEM = 0x17E3
 
 
-def extend_chain(chain: list[Identity], request: Request, tokens: Sequence[int], end: int) -> None:
-    """Appends the identities of the positions `len(chain) .. end`.
+class Content(NamedTuple):
+    """What a block holds: the prefix before it, and the letters of its leading slots."""
 
-    `tokens` are the tokens at these positions.  Identities are 64-bit hashes of (identity before, token),
-    with the adapter at the root and the encoder item mixed in where a position lies in one.
-    """
-    start = len(chain)
-    identity = chain[-1] if chain else hash((_ROOT, request.lora_id))
+    prefix: Identity
+    letters: tuple[Letter, ...]
+
+    @property
+    def identity(self) -> Identity:
+        """The prefix up to and including this block: a 64-bit hash of both."""
+        return hash(self)
+
+
+NOTHING = Content(0, ())
+
+
+def root(request: Request) -> Identity:
+    """The identity of the empty prefix: the adapter decides all KV behind it."""
+    return hash((_ROOT, request.lora_id))
+
+
+def letters(request: Request, tokens: Sequence[int], start: int) -> tuple[Letter, ...]:
+    """One letter for each token, the first of which stands at `start`: the token, or its place in an encoder item."""
     if not request.items:
-        for token in tokens:
-            identity = hash((identity, token))
-            chain.append(identity)
-        return
-    for position, token in enumerate(tokens, start):
-        for item in request.items:
-            if item.offset <= position < item.end:
-                token = hash((_IN_ITEM, item.content, position - item.offset))
-        identity = hash((identity, token))
-        chain.append(identity)
-    assert len(chain) == end
+        return tuple(tokens)
+    spelled = list(tokens)
+    for item in request.items:
+        for position in range(max(item.offset, start), min(item.end, start + len(tokens))):
+            spelled[position - start] = hash((_IN_ITEM, item.content, position - item.offset))
+    return tuple(spelled)
 
 
 class Shadow:
-    """The leading run of one chain in each block that was ever written."""
+    """The content of every block that holds something."""
 
-    __slots__ = ("block_size", "runs")
+    __slots__ = ("blocks",)
 
-    def __init__(self, block_size: int) -> None:
-        self.block_size = block_size
-        self.runs: dict[int, list[Identity]] = {}
+    def __init__(self) -> None:
+        self.blocks: dict[int, Content] = {}
 
-    def write(self, table: Sequence[int], chain: Sequence[Identity], start: int, end: int) -> None:
-        """Writes the positions `start .. end` of a request through its table, as far as the table reaches."""
-        size = self.block_size
-        for position in range(start, min(end, len(table) * size)):
-            offset = position % size
-            run = self.runs.setdefault(table[position // size], [])
-            if offset < len(run):
-                if run[offset] == chain[position]:
-                    continue
-                del run[offset:]
-            if offset == len(run) and (offset == 0 or run[-1] == chain[position - 1]):
-                run.append(chain[position])
+    def write(self, block: int, content: Content) -> None:
+        self.blocks[block] = content
 
-    def whole(self, block: int) -> Identity | None:
-        """The identity of the last slot, if the block is completely written by one chain."""
-        run = self.runs.get(block)
-        return run[-1] if run is not None and len(run) == self.block_size else None
+    def clear(self, block: int) -> None:
+        self.blocks.pop(block, None)
 
-    def written(self, block: int) -> int:
-        """How many leading slots of the block hold one chain."""
-        return len(self.runs.get(block, ()))
+    def read(self, block: int) -> Content:
+        return self.blocks.get(block, NOTHING)

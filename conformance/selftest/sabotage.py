@@ -18,11 +18,13 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from conformance import deviations, trace
 from conformance.adapters.reference import InspectedReference
 from conformance.protocol import CAPABILITIES, Implementation
 
 PACKAGE = "reference"
 REFERENCE = Path(__file__).resolve().parents[2] / PACKAGE
+TRACES = (Path(__file__).parent / "traces", deviations.TRACES)
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Sabotage:
     module  module of the reference that is changed
     old     fragment of its source; stands there exactly once
     new     what stands there instead
-    trace   id of a trace in `conformance/traces/deviations` that shows it, where no valid random run can
+    trace   a trace that shows it, where random runs come there too rarely
     """
 
     name: str
@@ -51,6 +53,12 @@ class Sabotage:
         if found != 1:
             raise StaleSabotage(f"{self.name}: its fragment stands {found} times in {self.module}: {self.old!r}")
         return text.replace(self.old, self.new)
+
+    def shown_by(self) -> trace.Trace | None:
+        """The trace that shows it, where one is named."""
+        if self.trace is None:
+            return None
+        return trace.read(next(path for at in TRACES if (path := at / f"{self.trace}.jsonl").exists()))
 
     def load(self) -> Implementation:
         """A fresh copy of the reference with this change, as an implementation that shows its inside."""
