@@ -79,8 +79,6 @@ def _one_line_for_bad_input() -> Iterator[None]:
         trace.BadTrace,
     ) as error:
         problem = str(error)
-    except OSError as error:
-        problem = f"{error.filename}: {error.strerror}" if error.filename else str(error)
     else:
         return
     typer.echo(f"schedspec: {' '.join(problem.split())}", err=True)
@@ -138,7 +136,10 @@ def replay_traces(
     level: OwnLevel = None,
     time_limit: TimeLimit = 60.0,
 ) -> None:
-    """Replay traces; one that needs what the implementation cannot do is unsupported, never passed."""
+    """Replay traces.
+
+    One that needs what the implementation cannot do is unsupported, never passed.
+    """
     console = Console()
     failed = supported = 0
     with _one_line_for_bad_input():
@@ -187,7 +188,10 @@ def run_workload(
     level: LevelName = Level.IDENTICAL.value,
     time_limit: TimeLimit = 60.0,
 ) -> None:
-    """Drive an implementation with a public request trace, judged in lockstep."""
+    """Drive an implementation with a public request trace.
+
+    Every step is judged in lockstep; by default requests arrive as fast as the pool can serve them.
+    """
     console = Console()
     with _one_line_for_bad_input():
         implementation, judge = _under_test(impl, profile, level, time_limit)
@@ -213,7 +217,10 @@ def walk_for_long(
     level: LevelName = Level.IDENTICAL.value,
     time_limit: TimeLimit = 60.0,
 ) -> None:
-    """Walk at random under pressure; a failure is made short and written as a trace."""
+    """Walk at random under pressure.
+
+    A failure is made short and written as a trace.
+    """
     console, tally = Console(), Tally()
     with _one_line_for_bad_input():
         implementation, judge = _under_test(impl, profile, level, time_limit)
@@ -223,9 +230,10 @@ def walk_for_long(
             walk(implementation, judge, seed, steps, tally, lambda taken: done(tally.steps))
     except FailedRun as failed:
         report.show_failure(console, failed.failure, f"session {tally.sessions}, event {failed.failure.event_number}")
-        with _one_line_for_bad_input():
-            path = save(implementation, judge, failed, failures)
-        report.plain(console, f"written to {path}")
+        try:
+            report.plain(console, f"written to {save(implementation, judge, failed, failures)}")
+        except OSError as error:
+            typer.echo(f"schedspec: {error.filename}: {error.strerror}, so nothing is written", err=True)
         raise typer.Exit(VIOLATION) from None
     report.plain(console, "ok")
     report.show_tally(console, tally)

@@ -206,7 +206,7 @@ class Session:
         output = answer(self.config, self.observer, self.scripts, plan)
         spec_result = None if spec_plan is None else self.oracle.commit(spec_plan, output)
         self._settle(step, output, spec_result, self.scheduler.commit(plan, output))
-        self._look(_touched(step, self.config.block_size))
+        self._look(touched_blocks(step, self.config.block_size))
 
     def _settle(self, step: StepSeen, output: ModelOutput, due: StepResult | None, found: StepResult) -> None:
         self._judge(laws.check_answer(self.observer, step, found), can_follow=False)
@@ -255,15 +255,14 @@ class Session:
         )
 
 
-def _touched(step: StepSeen, block_size: int) -> list[int]:
+def touched_blocks(step: StepSeen, block_size: int) -> list[int]:
     """Blocks that were handed out or completed in a step."""
     touched: list[int] = []
-    for row in step.rows:
-        grant = row.grant
+    for grant, seen, _, _, _, end in step.rows:
         touched.extend(grant.blocks)
-        first, last = grant.start // block_size, (grant.start + grant.tokens) // block_size
+        first, last = grant.start // block_size, end // block_size
         if first < last:
-            touched.extend(row.seen.table[first:last])
+            touched.extend(seen.table[first:last])
     return touched
 
 

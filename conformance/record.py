@@ -36,7 +36,7 @@ def save(implementation: Implementation, judge: Judge, failed: FailedRun, direct
         profile=header.profile,
         config=header.config,
         level=header.level,
-        note=f"{implementation.name}: {violation}",
+        note=f"{implementation.name}: {violation}".encode(errors="backslashreplace").decode(),
     )
     path = directory / f"{named.id}.jsonl"
     trace.write(path, named, events, spec_plans(judge.profile, failed.config, events))

@@ -27,9 +27,13 @@ def sentence(law_or_rule: str) -> str:
 
 
 def plain(console: Console, *lines: str) -> None:
-    """Lines as they are: no markup, no highlighting, nothing broken at the width of the terminal."""
+    """Lines as they are: no markup, no highlighting, nothing broken at the width of the terminal.
+
+    What the terminal cannot show is escaped: an implementation may put anything into its messages.
+    """
     for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        shown = line.encode(console.encoding, "backslashreplace").decode(console.encoding)
+        console.print(shown, markup=False, highlight=False, soft_wrap=True)
 
 
 def show_failure(console: Console, failure: Failure, where: str) -> None:

@@ -72,7 +72,7 @@ def walk(
     while tally.steps - start < steps:
         config = draw_config(draw, implementation.capabilities)
         author = Author(config, implementation.capabilities)
-        session = Session(implementation, config, judge)
+        session = _begin(implementation, config, judge)
         try:
             for _ in range(draw.integer(5, 120)):
                 session.apply(draw_event(draw, author, session.observer))
@@ -84,3 +84,10 @@ def walk(
         finally:
             tally.count(session)
         progress(session.steps)
+
+
+def _begin(implementation: Implementation, config: Config, judge: Judge) -> Session:
+    try:
+        return Session(implementation, config, judge)
+    except Failure as failure:
+        raise FailedRun(failure, config, []) from failure

@@ -56,7 +56,7 @@ def _budget(o: Observer, step: StepSeen) -> Iterator[Finding]:
     if total > o.config.max_num_batched_tokens:
         yield "over budget", f"{total} tokens scheduled, budget {o.config.max_num_batched_tokens}"
     if o.config.max_num_encoder_input_tokens:
-        encoder = sum(row.seen.request.items[i].length for row in step.rows for i in row.grant.items)
+        encoder = sum(seen.request.items[i].length for grant, seen, *_ in step.rows for i in grant.items)
         if encoder > o.config.max_num_encoder_input_tokens:
             yield "over encoder budget", f"{encoder} encoder tokens, budget {o.config.max_num_encoder_input_tokens}"
 
@@ -72,9 +72,9 @@ def _length(o: Observer, step: StepSeen) -> Iterator[Finding]:
         if end > longest:
             yield "position", f"{grant.request_id} computes up to position {end - 1}, model length {longest}"
     most_blocks = ceil_div(longest, o.config.block_size)
-    for row in step.taking:
-        if len(row.seen.table) > most_blocks:
-            yield "table", f"{row.grant.request_id} holds {len(row.seen.table)} blocks, at most {most_blocks} fit"
+    for grant, seen, *_ in step.taking:
+        if len(seen.table) > most_blocks:
+            yield "table", f"{grant.request_id} holds {len(seen.table)} blocks, at most {most_blocks} fit"
 
 
 def _contiguous(o: Observer, step: StepSeen) -> Iterator[Finding]:
@@ -98,12 +98,12 @@ def _last(o: Observer, step: StepSeen) -> Iterator[Finding]:
 
 
 def _pool(o: Observer, step: StepSeen) -> Iterator[Finding]:
-    for row in step.taking:
-        for block in row.grant.blocks:
+    for grant, *_ in step.taking:
+        for block in grant.blocks:
             if block == RESERVED_BLOCK:
-                yield "reserved block", f"{row.grant.request_id} gets block {block}"
+                yield "reserved block", f"{grant.request_id} gets block {block}"
             elif block >= o.config.num_blocks:
-                yield "no such block", f"{row.grant.request_id} gets block {block} of {o.config.num_blocks}"
+                yield "no such block", f"{grant.request_id} gets block {block} of {o.config.num_blocks}"
     if len(o.holders) > o.config.num_blocks - 1:
         yield "over-allocated", f"{len(o.holders)} blocks held, {o.config.num_blocks - 1} usable"
 
@@ -157,17 +157,17 @@ def _write(o: Observer, step: StepSeen) -> Iterator[Finding]:
 
 def _content(o: Observer, step: StepSeen) -> Iterator[Finding]:
     size = o.config.block_size
-    for row in step.admitted:
-        hit_tokens = row.grant.start - row.grant.external
-        for index, block in enumerate(row.seen.table[: row.seen.adopted]):
-            due = row.seen.content(index, size, min(hit_tokens, row.known))
+    for grant, seen, _, _, known, _ in step.admitted:
+        hit_tokens = min(grant.start - grant.external, known)
+        for index, block in enumerate(seen.table[: seen.adopted]):
+            due = seen.content(index, size, hit_tokens)
             held = o.shadow.read(block)
             if held.letters[: len(due.letters)] == due.letters and held.prefix == due.prefix:
                 continue
             if len(held.letters) < len(due.letters):
-                yield "unwritten slot", f"{row.grant.request_id} reads block {block}, which was not written completely"
+                yield "unwritten slot", f"{grant.request_id} reads block {block}, which was not written completely"
             else:
-                yield "foreign prefix", f"{row.grant.request_id} reads block {block}, which holds another prefix"
+                yield "foreign prefix", f"{grant.request_id} reads block {block}, which holds another prefix"
 
 
 def _key(o: Observer, seen: Inspection) -> Iterator[Finding]:
@@ -185,21 +185,20 @@ def _key(o: Observer, seen: Inspection) -> Iterator[Finding]:
 def _embed(o: Observer, step: StepSeen) -> Iterator[Finding]:
     if not o.config.encoder_cache_size:
         return
-    for row in step.rows:
-        for index, item in enumerate(row.seen.request.items):
-            overlaps = item.offset < row.grant.start + row.grant.tokens and item.end > row.grant.start
-            if overlaps and (row.grant.request_id, index) not in o.cached:
-                yield "not computed", f"{row.grant.request_id} computes tokens of item {index}, which is not cached"
+    for grant, seen, _, _, _, end in step.rows:
+        for index, item in enumerate(seen.request.items):
+            overlaps = item.offset < end and item.end > grant.start
+            if overlaps and (grant.request_id, index) not in o.cached:
+                yield "not computed", f"{grant.request_id} computes tokens of item {index}, which is not cached"
 
 
 def _whole(o: Observer, step: StepSeen) -> Iterator[Finding]:
     if not o.config.disable_chunked_mm_input:
         return
-    for row in step.rows:
-        for index, item in enumerate(row.seen.request.items):
-            if row.grant.start <= item.offset < row.grant.start + row.grant.tokens < item.end:
-                end = row.grant.start + row.grant.tokens
-                yield "cut", f"{row.grant.request_id} stops at {end}, inside item {index} at {item.offset}..{item.end}"
+    for grant, seen, _, _, _, end in step.rows:
+        for index, item in enumerate(seen.request.items):
+            if grant.start <= item.offset < end < item.end:
+                yield "cut", f"{grant.request_id} stops at {end}, inside item {index} at {item.offset}..{item.end}"
 
 
 # --- requests ------------------------------------------------------------------------------------
@@ -283,7 +282,7 @@ def _caps_inspection(o: Observer, seen: Inspection) -> Iterator[Finding]:
 
 
 def _output_answer(o: Observer, step: StepSeen, result: StepResult) -> Iterator[Finding]:
-    due = {row.grant.request_id for row in step.rows}
+    due = {row[0].request_id for row in step.rows}
     for request_id, _ in result.emitted:
         if request_id not in due:
             yield "stranger", f"tokens are delivered for {request_id}, which was not scheduled, or twice"

@@ -33,6 +33,8 @@ class Seen:
     adopted     leading blocks of the table that were taken over as hits
     prefixes    identities of the prefixes before its first blocks, as far as they were needed
     high_water  the most tokens that were ever computed of it
+    stops       tokens that end it
+    limit       known tokens at which it ends
     """
 
     __slots__ = (
@@ -41,19 +43,25 @@ class Seen:
         "grammar_ready",
         "high_water",
         "known",
+        "limit",
         "prefixes",
         "request",
         "status",
+        "stops",
         "table",
         "tokens",
     )
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, config: Config) -> None:
         self.request = request
         self.status = Status.WAITING
         self.grammar_ready = not request.needs_grammar
         self.tokens = list(request.prompt_token_ids)
         self.known = len(self.tokens)
+        self.limit = min(config.max_model_len, self.known + request.max_tokens)
+        self.stops = set(request.stop_token_ids)
+        if request.eos_token_id is not None and not request.ignore_eos:
+            self.stops.add(request.eos_token_id)
         self.computed = 0
         self.high_water = 0
         self.table: list[int] = []
@@ -75,15 +83,11 @@ class Seen:
         del self.prefixes[position // block_size + 1 :]
 
 
-class Row(NamedTuple):
-    """A grant beside the request it is for, what held of the request before the step, and where the grant ends."""
+Row = tuple[Grant, Seen, Status, int, int, int]
+"""A grant, its request, and what held of that before the step: status, computed and known tokens; then where it ends.
 
-    grant: Grant
-    seen: Seen
-    status: Status
-    computed: int
-    known: int
-    end: int
+A plain tuple, because one is made for each grant of each step.
+"""
 
 
 class Overtaking(NamedTuple):
@@ -169,6 +173,7 @@ class Observer:
     """Everything seen so far.
 
     holders       how many live tables hold each block; absent means none
+    shared        blocks that more than one live table holds
     cached        encoder cache entries that were granted and not yet reported as freed, with their length
     meanings      the content that each published key was first seen to name
     ended         ids that ended since the last plan
@@ -181,6 +186,7 @@ class Observer:
         self.running: dict[str, Seen] = {}
         self.waiting: deque[Seen] = deque()
         self.holders: dict[int, int] = {}
+        self.shared: set[int] = set()
         self.shadow = Shadow()
         self.cached: dict[tuple[str, int], int] = {}
         self.encoder_used = 0
@@ -192,7 +198,7 @@ class Observer:
     # --- requests ------------------------------------------------------------------------------
 
     def add(self, request: Request) -> None:
-        seen = Seen(request)
+        seen = Seen(request, self.config)
         self.live[request.request_id] = seen
         self.waiting.append(seen)
 
@@ -217,10 +223,11 @@ class Observer:
 
     def _release(self, seen: Seen) -> None:
         for block in seen.table:
-            if self.holders[block] == 1:
+            self.holders[block] -= 1
+            if self.holders[block] == 0:
                 del self.holders[block]
-            else:
-                self.holders[block] -= 1
+            elif self.holders[block] == 1:
+                self.shared.discard(block)
         seen.table = []
         seen.adopted = 0
 
@@ -237,7 +244,7 @@ class Observer:
         for grant in plan.grants:
             seen = self.live[grant.request_id]
             end = grant.start + grant.tokens
-            row = Row(grant, seen, seen.status, seen.computed, seen.known, end)
+            row = (grant, seen, seen.status, seen.computed, seen.known, end)
             step.rows.append(row)
             if grant.admission is not Admission.RUNNING:
                 step.admitted.append(row)
@@ -246,14 +253,15 @@ class Observer:
                 step.taking.append(row)
                 self._extend_table(step, seen, grant)
             start = grant.start - grant.external
-            self._guard_written_blocks(step, row, start // size, (end - 1) // size)
+            if self.shared:
+                self._guard_written_blocks(step, seen, start // size, (end - 1) // size)
             if start // size < end // size:
-                self._write_complete_blocks(row, start // size, end // size)
+                self._write_complete_blocks(seen, grant.drafts, start // size, end)
             seen.computed = end
             if end > seen.high_water:
                 seen.high_water = end
             if grant.items:
-                self._cache_items(row)
+                self._cache_items(seen, grant)
         self._watch_the_head()
         return step
 
@@ -289,6 +297,7 @@ class Observer:
                 self.holders[block] = 1
             else:
                 self.holders[block] += 1
+                self.shared.add(block)
                 if index >= adopted:
                     step.handed_out_twice.append((grant.request_id, block))
         if grant.admission is Admission.RUNNING:
@@ -297,25 +306,23 @@ class Observer:
             seen.table = list(grant.blocks)
             seen.adopted = adopted
 
-    def _guard_written_blocks(self, step: StepSeen, row: Row, first: int, last: int) -> None:
+    def _guard_written_blocks(self, step: StepSeen, seen: Seen, first: int, last: int) -> None:
         """In plan order, so that a hit on a block of this step comes behind the write of it."""
-        table = row.seen.table
-        for index in range(first, min(last + 1, len(table))):
-            if self.holders[table[index]] > 1:
-                step.shared_writes.append((row.grant.request_id, table[index]))
+        for block in seen.table[first : last + 1]:
+            if block in self.shared:
+                step.shared_writes.append((seen.request.request_id, block))
 
-    def _write_complete_blocks(self, row: Row, first: int, end: int) -> None:
+    def _write_complete_blocks(self, seen: Seen, drafts: tuple[int, ...], first: int, end: int) -> None:
         """A block is written here when its last slot is: until then its owner alone can read it."""
-        table, drafts = row.seen.table, row.grant.drafts
-        for index in range(first, min(end, len(table))):
-            content = row.seen.content(index, self.config.block_size, row.end, drafts)
-            self.shadow.write(table[index], content)
+        size = self.config.block_size
+        for index in range(first, min(end // size, len(seen.table))):
+            self.shadow.write(seen.table[index], seen.content(index, size, end, drafts))
 
-    def _cache_items(self, row: Row) -> None:
-        for index in row.grant.items:
-            length = row.seen.request.items[index].length
-            self.encoder_used += length - self.cached.get((row.grant.request_id, index), 0)
-            self.cached[row.grant.request_id, index] = length
+    def _cache_items(self, seen: Seen, grant: Grant) -> None:
+        for index in grant.items:
+            length = seen.request.items[index].length
+            self.encoder_used += length - self.cached.get((grant.request_id, index), 0)
+            self.cached[grant.request_id, index] = length
 
     def _free_items(self, freed: Iterable[tuple[str, int]]) -> None:
         for entry in freed:
@@ -361,14 +368,10 @@ class Observer:
 
     def due(self, seen: Seen, sampled: tuple[int, ...]) -> Ending:
         """After how many of the sampled tokens a request must end, and why: stop tokens before length caps."""
-        request = seen.request
-        known = seen.known
-        outputs = known - len(request.prompt_token_ids)
         for count, token in enumerate(sampled, 1):
-            if token == request.eos_token_id and not request.ignore_eos:
-                return Ending(count, FinishReason.STOP, None)
-            if token in request.stop_token_ids:
-                return Ending(count, FinishReason.STOP, token)
-            if known + count >= self.config.max_model_len or outputs + count >= request.max_tokens:
+            if token in seen.stops:
+                by_id = token != seen.request.eos_token_id or seen.request.ignore_eos
+                return Ending(count, FinishReason.STOP, token if by_id else None)
+            if seen.known + count >= seen.limit:
                 return Ending(count, FinishReason.LENGTH, None)
         return Ending(len(sampled), None, None)

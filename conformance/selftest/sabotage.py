@@ -18,9 +18,10 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from conformance import deviations, trace
+from conformance import deviations
 from conformance.adapters.reference import InspectedReference
 from conformance.protocol import CAPABILITIES, Implementation
+from conformance.trace import Trace, read
 
 PACKAGE = "reference"
 REFERENCE = Path(__file__).resolve().parents[2] / PACKAGE
@@ -54,11 +55,11 @@ class Sabotage:
             raise StaleSabotage(f"{self.name}: its fragment stands {found} times in {self.module}: {self.old!r}")
         return text.replace(self.old, self.new)
 
-    def shown_by(self) -> trace.Trace | None:
+    def shown_by(self) -> Trace | None:
         """The trace that shows it, where one is named."""
         if self.trace is None:
             return None
-        return trace.read(next(path for at in TRACES if (path := at / f"{self.trace}.jsonl").exists()))
+        return read(next(path for at in TRACES if (path := at / f"{self.trace}.jsonl").exists()))
 
     def load(self) -> Implementation:
         """A fresh copy of the reference with this change, as an implementation that shows its inside."""

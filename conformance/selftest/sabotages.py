@@ -99,7 +99,7 @@ def _page() -> Iterator[str]:
     yield "# Sabotages"
     yield ""
     yield "Each line is a small change to the reference scheduler that breaks one rule, and what noticed it first."
-    yield "`sessions` and `steps` tell how much of a seeded random walk that took; `trace` stands where a trace leads there."
+    yield "`sessions` and `steps` tell how much of a seeded random walk that took, `trace` that a trace shows it."
     yield "The last column is class lawful, where nothing is compared with the spec: a scheduler may break a rule of"
     yield f"vLLM and no law.  It is left empty where the laws notice nothing in {MOST_STEPS[Level.LAWFUL]} steps."
     yield ""

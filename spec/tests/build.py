@@ -14,9 +14,9 @@ from spec.waiting import admit_one
 
 PROFILE = PROFILES["vllm-0.8.5"]
 SMALL = Config(num_blocks=9, block_size=4, max_num_batched_tokens=64, max_num_seqs=8, max_model_len=32)
-ENCODER = {"max_num_encoder_input_tokens": 8, "encoder_cache_size": 8}
-DRAFTS = {"num_speculative_tokens": 2}
-EAGLE = {"num_speculative_tokens": 2, "use_eagle": True}
+ENCODER: dict[str, Any] = {"max_num_encoder_input_tokens": 8, "encoder_cache_size": 8}
+DRAFTS: dict[str, Any] = {"num_speculative_tokens": 2}
+EAGLE: dict[str, Any] = {"num_speculative_tokens": 2, "use_eagle": True}
 
 
 def config(**changes: Any) -> Config:

@@ -8,6 +8,7 @@ from spec.observer import Inspection, Observer
 from spec.scheduler import Oracle
 from spec.state import State
 from spec.tests.build import PROFILE, names
+from spec.validity import check_request
 from spec.vocabulary import Config, ModelOutput, Profile, Request, StepPlan
 
 EOS = 0
@@ -15,9 +16,11 @@ WORD = 7
 
 
 class Run:
-    """One run: its plans, and what was found unlawful in it.
+    """One run.
 
-    Every request says `WORD` for ever; of `m` drafts the first `accepted` are right.
+    plans    every plan, in order
+    found    what was unlawful
+    reached  (action, outcome) of the micro-steps
     """
 
     def __init__(self, config: Config, profile: Profile = PROFILE) -> None:
@@ -26,6 +29,7 @@ class Run:
         self.observer = Observer(config)
         self.plans: list[StepPlan] = []
         self.found: list[Violation] = []
+        self.reached: set[tuple[str, str]] = set()
 
     @property
     def state(self) -> State:
@@ -33,7 +37,7 @@ class Run:
 
     def add(self, *requests: Request) -> None:
         for request in requests:
-            self.found += laws.check_add(self.observer, request)
+            self.found += laws.check_add(self.observer, check_request(request, self.config))
             self.oracle.add(request)
             self.observer.add(request)
 
@@ -57,6 +61,7 @@ class Run:
         self.found += laws.check_answer(self.observer, step, result)
         self.found += laws.check_result(self.observer, self.observer.settle(step, output, result))
         self.found += laws.check_inspection(self.observer, inspect(self.state))
+        self.reached.update(self.state.log)
         return plan
 
     def steps(self, count: int, accepted: int = 0) -> None:
@@ -64,7 +69,7 @@ class Run:
             self.step(accepted)
 
     def _answer(self, plan: StepPlan, accepted: int, word: int) -> ModelOutput:
-        """Drafts are proposed as `WORD`: they are right if that is said, and taken for wrong otherwise."""
+        """Every request says `word`; the first `accepted` drafts are taken as right, whatever they are."""
         sampled = {}
         for grant in plan.grants:
             if grant.start + grant.tokens >= self.state.live[grant.request_id].known:

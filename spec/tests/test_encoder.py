@@ -62,7 +62,9 @@ def test_every_reason_to_stop_is_tried() -> None:
     assert {name for name, _ in STOPS} == {row[5] for row in CHOICES} - {"", "ok"}
 
 
-@pytest.mark.parametrize(("computed", "freed"), [(5, []), (6, [("a", 0)]), (11, [("a", 0)]), (12, [("a", 0), ("a", 1)])])
+@pytest.mark.parametrize(
+    ("computed", "freed"), [(5, []), (6, [("a", 0)]), (11, [("a", 0)]), (12, [("a", 0), ("a", 1)])]
+)
 def test_an_item_leaves_when_the_decoder_has_passed_it(computed: int, freed: list[tuple[str, int]]) -> None:
     built = with_items(0, 1)
     built.waiting[0].computed = computed

@@ -75,7 +75,7 @@ def attempt(tokens: int, **values: int) -> Attempt:
     return made
 
 
-FULL = {"max_num_seqs": 1}
+FULL: dict[str, Any] = {"max_num_seqs": 1}
 
 REFUSALS: tuple[tuple[Guard[Any], Callable[[], Any], str, str], ...] = (
     (ADD, lambda: (state(request("a")), request("a")), "id", "id: a is live"),
@@ -113,9 +113,7 @@ def one_runs_one_waits() -> State:
 
 
 @pytest.mark.parametrize(("guard", "view", "name", "reason"), REFUSALS)
-def test_a_conjunct_refuses_with_its_reason(
-    guard: Guard[Any], view: Callable[[], Any], name: str, reason: str
-) -> None:
+def test_a_conjunct_refuses_with_its_reason(guard: Guard[Any], view: Callable[[], Any], name: str, reason: str) -> None:
     refusal = guard.refusal(view())
     assert refusal is not None
     assert (refusal.name, refusal.reason) == (name, reason)
@@ -146,9 +144,7 @@ def test_every_conjunct_names_its_rule(guard: Guard[Any]) -> None:
     assert {conjunct.rule for conjunct in guard.conjuncts} <= RULE_BY_ID.keys()
 
 
-@pytest.mark.parametrize("guard", (ADD, VISIT, ADMISSIONS, EXAMINE), ids=lambda guard: guard.action)
+@pytest.mark.parametrize("guard", [ADD, VISIT, ADMISSIONS, EXAMINE], ids=lambda guard: guard.action)
 def test_every_refusal_is_an_outcome_of_the_same_rule(guard: Guard[Any]) -> None:
     for conjunct in guard.conjuncts:
         assert OUTCOMES[guard.action, conjunct.name] == conjunct.rule
-
-

@@ -132,8 +132,8 @@ def test_external_tokens_are_written_too() -> None:
 
 
 def test_a_rejected_draft_is_not_part_of_the_content() -> None:
-    observer = watching(request("a", 3, 9), plans=(plan(new("a", 0, 3, [1, 2])),), **DRAFTS)
-    step = observer.apply(plan(grant("a", 3, 0)))
+    observer = watching(request("a", 3, 9), **DRAFTS)
+    step = observer.apply(plan(new("a", 0, 3, [1, 2])))
     observer.settle(step, ModelOutput({"a": (7,)}), StepResult((("a", (7,)),), ()))
     step = observer.apply(plan(grant("a", 3, 3, drafts=(8, 8))))
     observer.settle(step, ModelOutput({"a": (9,)}), StepResult((("a", (9,)),), ()))

@@ -115,9 +115,7 @@ LOOKUPS: tuple[tuple[str, dict[str, Any], dict[str, Any], list[int]], ...] = (
 )
 
 
-@pytest.mark.parametrize(
-    ("changes", "asking", "hit"), [row[1:] for row in LOOKUPS], ids=[row[0] for row in LOOKUPS]
-)
+@pytest.mark.parametrize(("changes", "asking", "hit"), [row[1:] for row in LOOKUPS], ids=[row[0] for row in LOOKUPS])
 def test_what_a_waiting_request_hits(changes: dict[str, Any], asking: dict[str, Any], hit: list[int]) -> None:
     assert hit_of(cached(request("a", TEXT), **changes), request("b", **asking)) == hit
 

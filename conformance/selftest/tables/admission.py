@@ -44,8 +44,8 @@ ADMISSION: tuple[Sabotage, ...] = (
     ),
     Sabotage(
         "misfit-is-overtaken", "ADM-12", SCHEDULER,
-        "if not self._admit(live, step):\n                break",
-        "if not self._admit(live, step):\n                skipped.append(self.waiting.pop_front())\n                continue",
+        "_admit(live, step):\n                break",
+        "_admit(live, step):\n                skipped.append(self.waiting.pop_front())\n                continue",
     ),
     Sabotage(
         "skipped-hold-up-the-rest", "ADM-3", SCHEDULER,
