@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-import random
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Collection, Iterator
 from types import FrameType, MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from conformance import shapes
 from conformance.protocol import SchedulerUnderTest
@@ -87,9 +87,9 @@ class Guarded:
     def commit(self, plan: StepPlan, output: ModelOutput) -> StepResult:
         sampled, drafts = dict(output.sampled), dict(output.drafts)
         given = ModelOutput(MappingProxyType(sampled), MappingProxyType(drafts))
-        views = (given.sampled, given.drafts)
+        views = {"sampled": given.sampled, "drafts": given.drafts}
         result = self._ask("commit", plan, given)
-        replaced = any(getattr(given, name, None) is not view for name, view in zip(("sampled", "drafts"), views, strict=True))
+        replaced = any(getattr(given, name, None) is not view for name, view in views.items())
         if replaced or sampled != output.sampled or drafts != output.drafts:
             raise BrokenAnswer("input changed", "commit() changed the model output that it was given")
         self._check("commit", "malformed result", shapes.result_problems(result))
@@ -168,12 +168,12 @@ def _raised(what: str, error: BaseException) -> BrokenAnswer:
 class _Alarm:
     """Interrupts what runs under it once the time is up; without effect outside the main thread.
 
-    It goes on ringing until it is left: an adapter may swallow the interruption inside a loop, and gets
-    out of that loop only if one arrives between two rounds.  So the pauses vary.  What never comes back from C
-    cannot be interrupted.
+    An adapter may swallow the interruption.  So the alarm goes on ringing until it is left, and each time it
+    interrupts twice: where it finds the adapter, and in the next line, which may be that of an `except`.  What never
+    comes back from C cannot be interrupted, nor what swallows two of them in nested loops.
     """
 
-    LONGEST_PAUSE_S = 0.0002
+    PAUSE_S = 0.01
 
     def __init__(self, seconds: float) -> None:
         self.rang = False
@@ -183,18 +183,31 @@ class _Alarm:
     def __enter__(self) -> None:
         if self._works:
             self._before = signal.signal(signal.SIGALRM, self._ring)
-            signal.setitimer(signal.ITIMER_REAL, self._seconds)
+            signal.setitimer(signal.ITIMER_REAL, self._seconds, self.PAUSE_S)
 
     def __exit__(self, *error: object) -> None:
         if self._works:
             self._works = False
+            if self.rang:
+                sys.settrace(self._traced_before)
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, self._before)
 
     def _ring(self, signum: int, frame: FrameType | None) -> None:
-        if not self._works:
+        if not self._works or frame is None or frame.f_code.co_filename == __file__:
             return
-        self.rang = True
-        signal.setitimer(signal.ITIMER_REAL, 1e-6 + random.random() * self.LONGEST_PAUSE_S)
-        if frame is None or frame.f_code.co_filename != __file__:
+        if not self.rang:
+            self.rang = True
+            self._traced_before = sys.gettrace()
+        while frame is not None and frame.f_code.co_filename != __file__:
+            frame.f_trace = self._next_line
+            frame = frame.f_back
+        sys.settrace(self._next_line)
+        raise _TimeUp
+
+    def _next_line(self, frame: FrameType, event: str, argument: object) -> Any:
+        if not self._works or frame.f_code.co_filename == __file__:
+            return None
+        if event == "line":
             raise _TimeUp
+        return self._next_line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from conformance import coverage, deviations
 from conformance.lockstep import Judge, Level
-from conformance.protocol import Implementation, UnknownImplementation, load
+from conformance.protocol import CAPABILITIES, Implementation, UnknownImplementation, load
 from conformance.smoke import first_problem
 from conformance.walk import Tally
 from spec.vocabulary import PROFILES
@@ -36,6 +37,7 @@ class Run:
     """What this run is about, and what it did so far."""
 
     def __init__(self, config: pytest.Config) -> None:
+        sys.path.insert(0, str(config.invocation_params.dir))  # where a package.module:factory is most often
         self.names: list[str] = config.getoption("--impl") or [DEFAULT]
         try:
             self.implementations = {name: load(name) for name in self.names}
@@ -63,9 +65,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     lines = [f"schedspec: profile {run.profile.name}, class {run.level.value}"]
     for name, implementation in run.implementations.items():
         listed = len(run.known[name].entries)
-        lines.append(
-            f"under test: {name}, {listed} known deviations, can do {', '.join(sorted(implementation.capabilities))}"
-        )
+        cannot = ", ".join(sorted(CAPABILITIES.keys() - implementation.capabilities)) or "nothing"
+        lines.append(f"under test: {name}, {listed} known deviations; unsupported, so left out: {cannot}")
         lines.extend(f"  {line}" for line in implementation.header)
     return lines
 

@@ -81,7 +81,7 @@ def draw_config(draw: Draw, capabilities: frozenset[str]) -> Config:
             use_eagle=eagle,
             max_loras=draw.integer(1, 2) if "adapters" in wanted else 0,
             max_num_encoder_input_tokens=encoder + draw.integer(0, 3) if encoder else 0,
-            encoder_cache_size=encoder,
+            encoder_cache_size=encoder + draw.integer(0, 5) if encoder else 0,
             disable_chunked_mm_input=bool(encoder) and chance(draw, 40),
             use_connector="connector" in wanted,
         )
@@ -107,27 +107,17 @@ class Author:
     config: Config
     capabilities: frozenset[str]
     library: list[Text] = field(default_factory=list)
-    written: int = 0
 
     def draw_request(self, draw: Draw) -> Add:
-        """A request that fits alone; its length is near a limit more often than not."""
+        """A request that fits alone; every fifth is the twin of an earlier one."""
         config = self.config
-        room = (config.num_blocks - 1) * config.block_size - config.lookahead
-        drafts = config.num_speculative_tokens
-        longest_prompt = config.max_model_len if config.max_model_len <= room else room - drafts
-        twin = bool(self.library) and chance(draw, 20)
-        if twin:
-            text = pick(draw, self.library)
-        else:
-            text = self._draw_text(draw, self._draw_length(draw, longest_prompt))
-        most = config.max_model_len if config.max_model_len <= room else room - drafts - len(text.prompt) + 1
-        max_tokens = max(draw.integer(1, max(most, 1)), 1)
-        output = text.output if twin else self._draw_output(draw, max_tokens)
+        twin = pick(draw, self.library) if self.library and chance(draw, 20) else None
+        text = twin or self._draw_text(draw, self._draw_length(draw))
+        max_tokens = draw.integer(1, self._most_tokens(len(text.prompt)))
+        output = twin.output if twin else self._draw_output(draw, max_tokens)
         self.library.append(Text(text.prompt, output, text.items))
-        self.written += 1
-        external = draw.integer(0, len(text.prompt) - 1) if config.use_connector and chance(draw, 50) else 0
         request = Request(
-            request_id=f"r{self.written - 1}",
+            request_id=f"r{len(self.library) - 1}",
             prompt_token_ids=text.prompt,
             max_tokens=max_tokens,
             eos_token_id=EOS,
@@ -137,11 +127,25 @@ class Author:
             items=text.items,
             needs_grammar="grammar" in self.capabilities and chance(draw, 10),
             prompt_logprobs="prompt_logprobs" in self.capabilities and chance(draw, 6),
-            external_tokens=external,
+            external_tokens=draw.integer(0, len(text.prompt) - 1) if config.use_connector and chance(draw, 50) else 0,
         )
         return Add(check_request(request, config), Script(output, self._draw_drafts(draw)))
 
-    def _draw_length(self, draw: Draw, longest: int) -> int:
+    @property
+    def _slots(self) -> int:
+        """Slots of the pool that one request can fill with tokens and drafts."""
+        return (self.config.num_blocks - 1) * self.config.block_size - self.config.lookahead
+
+    def _most_tokens(self, prompt: int) -> int:
+        """The most output tokens with which a prompt of that length fits alone, if not the model length ends it."""
+        if self.config.max_model_len <= self._slots:
+            return self.config.max_model_len
+        return self._slots - self.config.num_speculative_tokens - prompt + 1
+
+    def _draw_length(self, draw: Draw) -> int:
+        """A prompt length, often near the longest that fits."""
+        fits_whole = self.config.max_model_len <= self._slots
+        longest = self.config.max_model_len if fits_whole else self._slots - self.config.num_speculative_tokens
         near_the_end = chance(draw, 15)
         return longest - draw.integer(0, min(2, longest - 1)) if near_the_end else draw.integer(1, longest)
 

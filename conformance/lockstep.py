@@ -237,6 +237,9 @@ class Session:
                 raise Ended(deviation)
 
     def _happened(self, what: str) -> bool:
+        """Whether an outcome or a deviation occurred in this run; taken for granted where the spec does not run."""
+        if not self.compares:
+            return True
         action, _, outcome = what.partition(": ")
         row = (action, outcome)
         return self.shown[what] > 0 or self.reached[row] > 0 or row in self.oracle.state.log

@@ -92,8 +92,8 @@ def inspection_problems(seen: object, num_blocks: int) -> Iterator[str]:
         yield f"encoder_free of {_short(seen.encoder_free)}, not a whole number"
     if seen.free_order is not None and not _is_tuple_of(int, seen.free_order):
         yield f"free_order of {_short(seen.free_order)}, not a tuple of blocks"
-    for name, key, value in (("computed", str, int), ("refs", int, int), ("keys", int, None), ("tables", str, None)):
-        if not _is_dict_of(key, value, getattr(seen, name)):
+    for name, of, to in (("computed", str, int), ("refs", int, int), ("keys", int, None), ("tables", str, None)):
+        if not _is_dict_of(of, to, getattr(seen, name)):
             yield f"{name} of {_short(getattr(seen, name))}, not a dict of the declared types"
             return
     for blocks in (seen.refs, seen.keys):

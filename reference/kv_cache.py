@@ -117,7 +117,7 @@ class KVCache:
                 parent=parent,
                 tokens=tuple(live.tokens[start:end]),
                 lora_id=live.request.lora_id,
-                item_contents=tuple(item.content for _, item in live.items_within(start, end)),
+                items=tuple((item.content, item.offset - start) for _, item in live.items_within(start, end)),
             )
             parent = self.keys.intern(content)
             live.keys.append(parent)

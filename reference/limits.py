@@ -52,12 +52,14 @@ def footprint_blocks(request: Request, config: Config) -> int:
     """The most blocks that a request can need at once (PRG-1).
 
     The last token that it may have is never computed, but K drafts may stand behind the one
-    before it, and a drafter with KV wants its lookahead slots on top.
+    before it.  Drafts come with the first sampled token, from a drafter with KV even before,
+    and that one wants its lookahead slots on top.
     """
     prompt = len(request.prompt_token_ids)
-    last_known = min(prompt + request.max_tokens, config.max_model_len)
-    last_computed = min(last_known - 1 + config.num_speculative_tokens, config.max_model_len)
-    return ceil_div(max(prompt, last_computed) + config.lookahead, config.block_size)
+    last_computed = max(prompt, min(prompt + request.max_tokens, config.max_model_len) - 1)
+    if config.use_eagle or last_computed > prompt:
+        last_computed = min(last_computed + config.num_speculative_tokens, config.max_model_len)
+    return ceil_div(last_computed + config.lookahead, config.block_size)
 
 
 def ceil_div(amount: int, size: int) -> int:

@@ -1,6 +1,6 @@
 """Prefix keys: whole numbers that name the content of a block and of all blocks before it.
 
-A key stands for (parent key, tokens of the block, adapter, items in the block).  Equal content
+A key stands for (parent key, tokens of the block, adapter, items in the block and where).  Equal content
 gives the same number and different content never does: the content itself is compared, not a
 digest of it (HASH-1, HASH-2).
 
@@ -23,7 +23,8 @@ class BlockContent(NamedTuple):
     parent: int
     tokens: tuple[int, ...]
     lora_id: int
-    item_contents: tuple[int, ...]
+    items: tuple[tuple[int, int], ...]
+    """(content, place relative to the block) of each item that overlaps it."""
 
 
 class PrefixKeys:

@@ -129,6 +129,8 @@ def _extend_table(a: Attempt) -> tuple[int, ...]:
     count = blocks_taken(a.needed, len(live.table), config.max_model_len, config.block_size)
     if count < a.needed:
         a.state.log.append(("take", "capped at the model length"))
+    if count == 0:
+        return ()
     keys = len(pool.key_of)
     taken = tuple(take(pool) for _ in range(count))
     a.state.log.append(("take", "evicts a key" if len(pool.key_of) < keys else "ok"))

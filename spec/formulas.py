@@ -79,10 +79,10 @@ def complete_blocks(computed: int, tokens: int, drafts: int, block_size: int) ->
 def longest_footprint(request: Request, config: Config) -> int:
     """Blocks that `request` needs at its longest, alone (PRG-1).
 
-    The last token is sampled and never computed, unless the prompt fills the model length; drafts
-    may stand behind the last known token.
+    The last token is sampled and never computed.  Drafts may stand behind the last known token, but only
+    a drafter with KV proposes any before the first token was sampled.
     """
     prompt = len(request.prompt_token_ids)
-    last_known = least(prompt + request.max_tokens, config.max_model_len) - 1
-    with_drafts = least(last_known + config.num_speculative_tokens, config.max_model_len)
-    return ceil_div(most(prompt, with_drafts) + config.lookahead, config.block_size)
+    last_known = most(least(prompt + request.max_tokens, config.max_model_len) - 1, prompt)
+    drafts = config.num_speculative_tokens if config.use_eagle or last_known > prompt else 0
+    return ceil_div(least(last_known + drafts, config.max_model_len) + config.lookahead, config.block_size)

@@ -88,8 +88,8 @@ def _last(o: Observer, step: StepSeen) -> Iterator[Finding]:
         if end <= known:
             continue
         text = known + len(grant.drafts)
-        if grant.start >= text:
-            yield "nothing to compute", f"{grant.request_id} starts at {grant.start} of {known} tokens"
+        if grant.start >= known:
+            yield "nothing known", f"{grant.request_id} starts at {grant.start} of {known} known tokens"
         elif end > text:
             yield "unknown tokens", f"{grant.request_id} computes {end - text} tokens that nobody knows"
 
@@ -121,11 +121,12 @@ def _count_inspection(o: Observer, seen: Inspection) -> Iterator[Finding]:
     if seen.free_blocks != free:
         yield "free blocks", f"{seen.free_blocks} blocks count as free, {free} are held by nobody"
     if seen.free_order is not None:
-        if len(set(seen.free_order)) != len(seen.free_order):
+        queue = set(seen.free_order)
+        if len(queue) != len(seen.free_order):
             yield "twice in the free queue", f"free queue {list(seen.free_order)}"
-        for block in seen.free_order:
-            if block in o.holders:
-                yield "free and held", f"block {block} is in the free queue and in a live table"
+        due = {block for block in range(RESERVED_BLOCK + 1, o.config.num_blocks) if block not in o.holders}
+        if queue != due:
+            yield "free queue", f"in the free queue but not free: {sorted(queue - due)}, missing: {sorted(due - queue)}"
 
 
 def _atomic(o: Observer, seen: Inspection) -> Iterator[Finding]:
@@ -136,8 +137,12 @@ def _atomic(o: Observer, seen: Inspection) -> Iterator[Finding]:
             yield "table", f"{request_id} holds blocks {list(table)}, its plans gave it {expected}"
     for request_id, computed in seen.computed.items():
         if request_id in o.live and computed != o.live[request_id].computed:
-            expected_count = o.live[request_id].computed
-            yield "computed", f"{request_id} counts {computed} computed tokens, its plans computed {expected_count}"
+            due = o.live[request_id].computed
+            yield "computed", f"{request_id} counts {computed} computed tokens, its plans computed {due}"
+    if seen.free_order is not None:
+        for request_id, live in o.live.items():
+            if live.table and request_id not in seen.tables:
+                yield "no table", f"{request_id} has no table, its plans gave it blocks {live.table}"
 
 
 def _cover(o: Observer, step: StepSeen) -> Iterator[Finding]:

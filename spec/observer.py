@@ -356,15 +356,25 @@ class Observer:
             due = self.due(seen, sampled)
             if tokens != sampled or due.reason is not None or request_id in ending:
                 seen_result.settled.append(SettledRow(seen, sampled, tokens, due))
-            if grant.drafts:
-                seen.computed -= len(grant.drafts) + 1 - len(sampled)
-                seen.forget_beyond(seen.known, self.config.block_size)
             seen.tokens.extend(tokens)
             seen.known += len(tokens)
+            if grant.drafts:
+                self._roll_back(seen, len(grant.drafts) + 1 - len(sampled))
         for request_id in ending:
             if request_id in self.live:
                 self._end(self.live[request_id])
         return seen_result
+
+    def _roll_back(self, seen: Seen, rejected: int) -> None:
+        """What rejected drafts left in the blocks is nobody's prefix."""
+        size, end = self.config.block_size, seen.computed
+        seen.computed -= rejected
+        seen.forget_beyond(seen.computed, size)
+        first = seen.computed // size
+        for index in range(first, min(end // size, len(seen.table))):
+            self.shadow.clear(seen.table[index])
+        if first < end // size and seen.computed % size:
+            self.shadow.write(seen.table[first], seen.content(first, size, seen.computed))
 
     def due(self, seen: Seen, sampled: tuple[int, ...]) -> Ending:
         """After how many of the sampled tokens a request must end, and why: stop tokens before length caps."""

@@ -1,7 +1,7 @@
 """Prefix keys: what they stand for, which blocks a request hits, when a block becomes hittable.
 
 A key stands for everything that decides the KV of a complete block: its tokens, its adapter, the
-encoder items that overlap it, and the key of the block before it (HASH-1, HASH-3).  The request id is
+encoder items that overlap it and where, and the key of the block before it (HASH-1, HASH-3).  The request id is
 never part of it.
 """
 
@@ -74,26 +74,29 @@ def _work_out_keys(state: State, live: Live) -> None:
 def _key(state: State, live: Live, index: int) -> Key:
     if index == len(live.keys):
         quirk = "generated_block_names_last_item" in state.profile.quirks
-        contents = _last_item_only(state, live, index) if quirk else _overlapping(state, live, index)
-        live.keys.append(_intern(state, live, index, contents))
+        items = _last_item_only(state, live, index) if quirk else _overlapping(state, live, index)
+        live.keys.append(_intern(state, live, index, items))
     return live.keys[index]
 
 
-def _intern(state: State, live: Live, index: int, contents: tuple[int, ...]) -> Key:
+def _intern(state: State, live: Live, index: int, items: tuple[tuple[int, int], ...]) -> Key:
     size = state.config.block_size
     parent = live.keys[index - 1] if index else ROOT
     tokens = tuple(live.tokens[index * size : (index + 1) * size])
-    meaning = (parent, live.request.lora_id, contents, tokens)
+    meaning = (parent, live.request.lora_id, items, tokens)
     return state.key_table.setdefault(meaning, len(state.key_table) + 1)
 
 
-def _overlapping(state: State, live: Live, index: int) -> tuple[int, ...]:
+def _overlapping(state: State, live: Live, index: int) -> tuple[tuple[int, int], ...]:
+    """Content and place, relative to the block, of every item that overlaps it."""
     start = index * state.config.block_size
     end = start + state.config.block_size
-    return tuple(item.content for item in live.request.items if item.offset < end and item.end > start)
+    items = live.request.items
+    return tuple((item.content, item.offset - start) for item in items if item.offset < end and item.end > start)
 
 
-def _last_item_only(state: State, live: Live, index: int) -> tuple[int, ...]:
+def _last_item_only(state: State, live: Live, index: int) -> tuple[tuple[int, int], ...]:
     start = index * state.config.block_size
-    last = live.request.items[-1:]
-    return tuple(item.content for item in last if item.offset < start + state.config.block_size and item.end >= start)
+    end = start + state.config.block_size
+    items = live.request.items[-1:]
+    return tuple((item.content, item.offset - start) for item in items if item.offset < end and item.end >= start)

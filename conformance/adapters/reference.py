@@ -18,8 +18,7 @@ class InspectedReference(Scheduler):
     def inspect(self, blocks: Collection[int] | None = None) -> Inspection:
         """The facts of this moment; tables are the scheduler's own and change with the next call.
 
-        Costs as much as there are live requests and blocks asked for; without `blocks`, all
-        usable blocks are read, and the free order with them.
+        With `blocks`, tables, computed tokens and leftovers are left out.
         """
         pool = self.kv_cache.pool
         asked: Iterable[int] = range(1, self.config.num_blocks) if blocks is None else blocks
@@ -27,14 +26,14 @@ class InspectedReference(Scheduler):
         return Inspection(
             running=tuple(live.request_id for live in self.running),
             waiting=tuple(live.request_id for live in self.waiting),
-            computed={name: live.computed for name, live in self.live.items()},
-            tables={name: live.table for name, live in self.live.items()},
+            computed={name: live.computed for name, live in self.live.items()} if blocks is None else {},
+            tables={name: live.table for name, live in self.live.items()} if blocks is None else {},
             free_blocks=pool.free_blocks,
             refs={block: pool.references[block] for block in asked},
             keys={block: key for block, key in keys.items() if key is not None},
             free_order=tuple(pool.free_queue) if blocks is None else None,
             encoder_free=self.encoder_cache.free_tokens,
-            leftovers=self._leftovers(),
+            leftovers=self._leftovers() if blocks is None else (),
         )
 
     def _leftovers(self) -> tuple[str, ...]:

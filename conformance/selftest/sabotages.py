@@ -28,7 +28,7 @@ from spec.vocabulary import PROFILES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "sabotages.md"
 
-MOST_STEPS = {Level.IDENTICAL: 30_000, Level.LAWFUL: 2_000}
+MOST_STEPS = {Level.IDENTICAL: 30_000, Level.LAWFUL: 1_000}
 """How long to walk.  What the laws have not noticed by then is a lawful choice, or counts as one."""
 
 TIME_LIMIT_S = 5.0

@@ -245,6 +245,19 @@ class HandsOutAnotherBlock(reference.InspectedReference):
         queue.append(queue.pop_front())
 
 
+class ForgetsToRelease(reference.InspectedReference):
+    """Counts one reference too many for a block that it has just handed out, from its 20th step on."""
+
+    taken = 0
+
+    def schedule(self) -> StepPlan:
+        plan = super().schedule()
+        self.taken += 1
+        if self.taken >= 20 and plan.grants and plan.grants[-1].blocks:
+            self.kv_cache.pool.references[plan.grants[-1].blocks[-1]] += 1
+        return plan
+
+
 def broken(kind: type[reference.InspectedReference]) -> Implementation:
     return Implementation(kind.__name__, kind, reference.IMPLEMENTATION.capabilities)
 
@@ -256,6 +269,14 @@ def test_a_failure_tells_step_and_rows() -> None:
     assert failed.value.summary.steps == 19
     assert failed.value.rows
     assert all(f"line-{row.line}" in failed.value.failure.sides for row in failed.value.rows)
+
+
+def test_a_wrong_reference_count_shows_at_once_in_a_large_pool() -> None:
+    config = replace(SMALL, num_blocks=300, max_num_seqs=32)
+    with pytest.raises(FailedWorkload) as failed:
+        drive(broken(ForgetsToRelease), Judge(PROFILE), fit(conversations(200), config, scale=32))
+    assert failed.value.failure.violation[:2] == ("COUNT", "references")
+    assert failed.value.summary.steps < 25
 
 
 def test_other_block_ids_are_equivalent_but_not_identical() -> None:

@@ -49,7 +49,8 @@ FOOTPRINTS = [
     (4, 6, {}, 3),
     (4, 500, {}, 16),
     (64, 1, {}, 16),
-    (4, 1, {"num_speculative_tokens": 3}, 2),
+    (4, 1, {"num_speculative_tokens": 3}, 1),
+    (4, 2, {"num_speculative_tokens": 3}, 2),
     (4, 1, {"num_speculative_tokens": 3, "use_eagle": True}, 3),
     (64, 1, {"num_speculative_tokens": 3, "use_eagle": True}, 17),
 ]

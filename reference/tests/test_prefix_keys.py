@@ -14,7 +14,7 @@ FIRST = BlockContent(ROOT, (1, 2), 0, ())
     [
         BlockContent(ROOT, (1, 3), 0, ()),
         BlockContent(ROOT, (1, 2), 1, ()),
-        BlockContent(ROOT, (1, 2), 0, (1,)),
+        BlockContent(ROOT, (1, 2), 0, ((1, 0),)),
         BlockContent(ROOT, (1,), 0, ()),
         BlockContent(1, (1, 2), 0, ()),
     ],
@@ -30,7 +30,7 @@ def test_each_part_of_the_content_counts(other: BlockContent) -> None:
 def test_an_adapter_is_not_mistaken_for_an_item() -> None:
     keys = PrefixKeys()
     adapter = keys.intern(BlockContent(ROOT, (1, 2), 5, ()))
-    item = keys.intern(BlockContent(ROOT, (1, 2), 0, (5,)))
+    item = keys.intern(BlockContent(ROOT, (1, 2), 0, ((5, 0),)))
     assert adapter != item
 
 

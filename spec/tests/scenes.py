@@ -31,7 +31,7 @@ class Scene(NamedTuple):
     also: frozenset[str] = frozenset()
 
 
-A, B, C = request("a"), request("b"), request("c")
+A, B = request("a"), request("b")
 LONG = request("a", 8)
 TWINS = (request("a", range(8)), request("b", range(8)))
 ADMIT_A = plan(new("a", 0, 4, [1]))
@@ -41,17 +41,13 @@ WITH_ITEM = request("a", 8, items=ITEM)
 WITH_GRAMMAR = request("a", needs_grammar=True)
 
 
-def delivered(*ends: Finish, **tokens: tuple[int, ...]) -> StepResult:
-    return StepResult(tuple(tokens.items()), ends)
-
-
 def shows(**inside: Any) -> dict[str, Any]:
     """An implementation whose only request runs and holds block 1, and that shows one thing wrong."""
     return {"requests": (A,), "plans": (ADMIT_A,), "inside": inside}
 
 
 def says(sampled: tuple[int, ...], *ends: Finish, tokens: tuple[int, ...] | None = None, **changes: Any) -> Any:
-    """A request that may say four tokens is sampled `sampled`, and `tokens` (the same) are delivered."""
+    """The only request, which may say four tokens, is sampled `sampled`; `tokens`, or the same, are delivered."""
     told = sampled if tokens is None else tokens
     result = StepResult((("a", told),) if told else (), ends)
     return {"requests": (A,), "plans": (ADMIT_A,), "answer": ({"a": sampled} if sampled else {}, result), **changes}
@@ -78,7 +74,8 @@ SCENES: tuple[Scene, ...] = (
     ),
     Scene("LENGTH", "table", (A,), (plan(new("a", 0, 4, [1, 2, 3])),), {"max_model_len": 8}),
     Scene("CONTIGUOUS", "gap", (LONG,), (plan(new("a", 0, 4, [1, 2])), plan(grant("a", 5, 1)))),
-    Scene("LAST", "nothing to compute", (A,), (ADMIT_A, plan(grant("a", 4, 1, [2])))),
+    Scene("LAST", "nothing known", (A,), (ADMIT_A, plan(grant("a", 4, 1, [2])))),
+    Scene("LAST", "nothing known", (A,), (ADMIT_A, plan(grant("a", 4, 1, [2], drafts=(9,)))), DRAFTS),
     Scene("LAST", "unknown tokens", (A,), (plan(new("a", 0, 5, [1, 2])),)),
     # blocks
     Scene("POOL", "reserved block", (A,), (plan(new("a", 0, 4, [0])),)),
@@ -87,10 +84,13 @@ SCENES: tuple[Scene, ...] = (
     Scene("COUNT", "handed out while held", (A, B), (plan(new("a", 0, 4, [1, 2]), new("b", 0, 4, [3, 2])),)),
     Scene("COUNT", "references", **shows(refs={1: 2})),
     Scene("COUNT", "free blocks", **shows(free_blocks=8)),
-    Scene("COUNT", "twice in the free queue", **shows(free_order=(2, 3, 2))),
-    Scene("COUNT", "free and held", **shows(free_order=(2, 1))),
+    Scene("COUNT", "twice in the free queue", **shows(free_order=(2, 3, 4, 5, 6, 7, 8, 2))),
+    Scene("COUNT", "free queue", **shows(free_order=(2, 1, 3, 4, 5, 6, 7, 8))),
+    Scene("COUNT", "free queue", **shows(free_order=(0, 2, 3, 4, 5, 6, 7, 8))),
+    Scene("COUNT", "free queue", **shows(free_order=())),
     Scene("ATOMIC", "table", **shows(tables={"a": [1, 2]})),
     Scene("ATOMIC", "table", **shows(tables={"gone": [2]})),
+    Scene("ATOMIC", "no table", **shows(tables={}, free_order=(2, 3, 4, 5, 6, 7, 8))),
     Scene("ATOMIC", "computed", **shows(computed={"a": 3})),
     Scene("COVER", "no slot", (LONG,), (plan(new("a", 0, 5, [1])),)),
     Scene("COVER", "no lookahead", (LONG,), (plan(new("a", 0, 3, [1])),), EAGLE),
@@ -161,12 +161,13 @@ SCENES: tuple[Scene, ...] = (
     ),
     Scene("CAPS", "encoder cache", **shows(encoder_free=-1)),
     # results
-    Scene("OUTPUT", "stranger", (A, B), (ADMIT_A,), answer=({"a": (7,)}, delivered(a=(7,), b=(7,)))),
+    Scene("OUTPUT", "stranger", (A, B), (ADMIT_A,), answer=({"a": (7,)}, StepResult((("a", (7,)), ("b", (7,))), ()))),
+    Scene("OUTPUT", "stranger", (A,), (ADMIT_A,), answer=({"a": (7,)}, StepResult((("a", (7,)),) * 2, ()))),
     Scene("OUTPUT", "tokens", **says((7,), tokens=(8,))),
     Scene("OUTPUT", "tokens", **says((7,), tokens=())),
     Scene("OUTPUT", "tokens", **says((), tokens=(7,))),
     Scene("OUTPUT", "tokens", **says((0, 7), Finish("a", STOP), tokens=(0, 7))),
-    Scene("FINISH", "flush", (A,), (plan(finished=("a",)),), also=frozenset({"PROGRESS"})),
+    Scene("FINISH", "flush", (A,), (plan(new("a", 0, 4, [1]), finished=("a",)),)),
     Scene("FINISH", "flush", (A, B), (ADMIT_A,), aborted=("b",)),
     Scene("FINISH", "not live", **says((0,), Finish("b", STOP))),
     Scene("FINISH", "not live", **says((0,), Finish("a", STOP), Finish("a", STOP))),

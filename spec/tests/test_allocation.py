@@ -85,20 +85,32 @@ def test_no_table_grows_beyond_the_model_length() -> None:
     assert built.live["a"].table == [1, 2]
     assert attempt(built, 7, 1).needed == 1
     assert granted(attempt(built, 7, 1), Admission.RUNNING).blocks == ()
+    assert ("take", "capped at the model length") in built.log
+
+
+def test_a_table_that_just_reaches_the_model_length_is_not_capped() -> None:
+    built = state(request("a", 8), max_model_len=8)
+    granted(attempt(built, 0, 8), Admission.NEW)
+    assert built.log[0] == ("take", "ok")
 
 
 @pytest.mark.parametrize(
-    ("computed", "tokens", "scheduled", "kept"),
-    [(4, 3, (8, 9), (8, 9)), (4, 2, (8,), (8,)), (4, 1, (), (8, 9)), (3, 1, (), (8, 9))],
-    ids=["all", "trimmed", "none inside, all kept", "last known token not reached"],
+    ("computed", "tokens", "scheduled", "kept", "outcome"),
+    [
+        (4, 3, (8, 9), (8, 9), "all scheduled"),
+        (4, 2, (8,), (8,), "trimmed"),
+        (4, 1, (), (8, 9), "none scheduled"),
+        (3, 1, (), (8, 9), "none scheduled"),
+    ],
 )
 def test_drafts_inside_the_grant_are_scheduled(
-    computed: int, tokens: int, scheduled: tuple[int, ...], kept: tuple[int, ...]
+    computed: int, tokens: int, scheduled: tuple[int, ...], kept: tuple[int, ...], outcome: str
 ) -> None:
     built = admitted(request("a", 5), **DRAFTS)
     built.live["a"].drafts = (8, 9)
     assert granted(attempt(built, computed, tokens), Admission.RUNNING).drafts == scheduled
     assert built.live["a"].drafts == kept
+    assert ("drafts", outcome) in built.log
 
 
 def test_drafts_of_an_admission_wait() -> None:

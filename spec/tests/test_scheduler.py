@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from spec.lifecycle import abort
 from spec.scheduler import Oracle, common_prefix_blocks, schedule
 from spec.tests.build import (
     DRAFTS,
@@ -118,6 +119,15 @@ def test_what_ended_is_reported_once_and_sorted() -> None:
     assert oracle.schedule().finished == ()
 
 
+def test_freed_items_are_reported_once_and_sorted() -> None:
+    item = (EncoderItem(0, 4, 1),)
+    built = admitted(request("b", items=item), request("a", items=item), **ENCODER)
+    for name in "ba":
+        abort(built, name)
+    assert schedule(built).freed_items == (("a", 0), ("b", 0))
+    assert schedule(built).freed_items == ()
+
+
 @pytest.mark.parametrize(
     ("prompts", "shared"),
     [((), 0), ((range(9),), 3), ((range(9), range(9)), 2), ((range(9), range(5)), 1), ((range(9), range(50, 59)), 0)],
@@ -189,6 +199,15 @@ def a_generated_block_behind_an_item(profile: Profile) -> object:
     return run.step().grants[0].start
 
 
+def a_generated_block_with_two_items(profile: Profile) -> object:
+    items = (EncoderItem(4, 1, 1), EncoderItem(5, 1, 2))
+    run = Run(config(**ENCODER), profile)
+    run.add(request("a", (9,) * 6, 3, items=items))
+    run.steps(4)
+    run.add(request("b", (9,) * 6 + (7,) * 3, items=items))
+    return run.step().grants[0].start
+
+
 QUIRK_SCENES: dict[str, tuple[Decision, Any, Any]] = {
     "length_before_stop": (stop_at_the_cap, FinishReason.STOP, FinishReason.LENGTH),
     "accepts_unservable": (too_long_a_prompt, "refused", "accepted"),
@@ -212,6 +231,12 @@ def test_a_quirk_changes_no_other_decision(quirk: str) -> None:
     for other, (decide, lawful, _) in QUIRK_SCENES.items():
         if other != quirk:
             assert decide(Profile(PROFILE.name, frozenset({quirk}))) == lawful
+
+
+def test_a_quirk_names_no_item_but_the_last() -> None:
+    quirk = Profile(PROFILE.name, frozenset({"generated_block_names_last_item"}))
+    assert a_generated_block_with_two_items(PROFILE) == 8
+    assert a_generated_block_with_two_items(quirk) == 4
 
 
 # --- drafts, written out -------------------------------------------------------------------------

@@ -22,7 +22,7 @@ ADMISSION: tuple[Sabotage, ...] = (
     ),
     Sabotage(
         "fitting-request-refused", "PRG-1", LIMITS,
-        "last_computed) + config.lookahead", "last_computed) + 1 + config.lookahead",
+        "last_computed + config.lookahead", "last_computed + 1 + config.lookahead",
     ),
     Sabotage(
         "newcomer-jumps-the-queue", "ST-4", QUEUE,
@@ -71,6 +71,7 @@ ADMISSION: tuple[Sabotage, ...] = (
         "adapters-of-this-step-only", "ADM-3.3", SCHEDULER,
         "adapters = {live.request.lora_id for live in self.running if live.request.lora_id}",
         "adapters: set[int] = set()",
+        trace="adapters-of-scheduled-only",
     ),
     Sabotage("admitted-adapter-not-counted", "CAPS", SCHEDULER, "adapters.add(live.request.lora_id)", "pass"),
     Sabotage("base-model-counts-as-adapter", "ADM-3.3", SCHEDULER, "if adapter == 0 or adapter in", "if adapter in"),
@@ -89,8 +90,9 @@ ADMISSION: tuple[Sabotage, ...] = (
         "len(live.tokens) - start,", "len(live.tokens) + 1 - start,",
     ),
     Sabotage(
-        "empty-admission", "BUDGET", SCHEDULER,
+        "empty-admission", "ADM-3.6", SCHEDULER,
         "if encoding.tokens == 0:\n            return", "if encoding.tokens < 0:\n            return",
+        trace="encoder-cache",
     ),
     Sabotage(
         "admission-names-new-blocks-only", "OUT-2", SCHEDULER,
@@ -99,6 +101,7 @@ ADMISSION: tuple[Sabotage, ...] = (
     Sabotage(
         "admission-starts-inside-last-hit", "WRITE", SCHEDULER,
         "start = hit_tokens + external", "start = max(hit_tokens - 1, 0) + external",
+        trace="shared-first-block",
     ),
     Sabotage(
         "refused-admission-counts-hits", "ATOMIC", SCHEDULER,

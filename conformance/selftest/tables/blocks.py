@@ -85,6 +85,7 @@ BLOCKS: tuple[Sabotage, ...] = (
         "capacity-asked-with-the-cap", "ALLOC-4", KV_CACHE,
         "ceil_div(end + self._lookahead,",
         "ceil_div(min(end + self._lookahead, self._max_table_blocks * self._block_size),",
+        trace="lookahead-beyond-the-model",
     ),
     # --- release -------------------------------------------------------------------------------
     Sabotage(

@@ -29,17 +29,28 @@ ENCODER: tuple[Sabotage, ...] = (
     Sabotage(
         "encoder-cache-size-ignored", "ENC-3", ENCODER_CACHE,
         "item.length > free or item.length > budget", "item.length > budget",
+        trace="encoder-cache",
     ),
-    Sabotage("encoder-cache-one-too-small", "ENC-3", ENCODER_CACHE, "item.length > free or", "item.length >= free or"),
+    Sabotage(
+        "encoder-cache-one-too-small", "ENC-3", ENCODER_CACHE,
+        "item.length > free or", "item.length >= free or",
+        trace="encoder-cache",
+    ),
     Sabotage("encoder-cache-overcommitted", "ENC-3", ENCODER_CACHE, "            free -= item.length\n", ""),
-    Sabotage("item-encoded-twice", "ENC-2", ENCODER_CACHE, "if number in cached:", "if number < 0:"),
+    Sabotage(
+        "item-encoded-twice", "ENC-2", ENCODER_CACHE,
+        "if number in cached:", "if number < 0:",
+        trace="hit-ends-inside-item",
+    ),
     Sabotage(
         "item-encoded-one-step-early", "ENC-2", LIVE_REQUEST,
         "items[number].offset < end", "items[number].offset <= end",
+        trace="item-behind-the-chunk",
     ),
     Sabotage(
         "begun-item-not-encoded", "EMBED", ENCODER_CACHE,
         "if number in cached:", "if number in cached or item.offset < start:",
+        trace="hit-ends-inside-item",
     ),
     Sabotage(
         "stops-one-token-early", "ENC-2", ENCODER_CACHE,
@@ -79,6 +90,7 @@ ENCODER: tuple[Sabotage, ...] = (
     Sabotage(
         "item-freed-when-begun", "ENC-4", ENCODER_CACHE,
         "live.item_ends[number] <= live", "live.request.items[number].offset <= live",
+        trace="hit-ends-inside-item",
     ),
     Sabotage(
         "item-freed-one-token-late", "ENC-4", ENCODER_CACHE,

@@ -18,6 +18,10 @@ ENDINGS: tuple[Sabotage, ...] = (
         "sampled[:count]), finish", "sampled[: count - 1]), finish",
     ),
     Sabotage(
+        "deliveries-in-reverse", "UPD-1", SCHEDULER,
+        "for live in self.running:\n            grant", "for live in reversed(self.running):\n            grant",
+    ),
+    Sabotage(
         "empty-deliveries", "UPD-4", SCHEDULER,
         "            if tokens:\n", "            if tokens is not None:\n",
     ),

@@ -15,14 +15,19 @@ PREFIXES: tuple[Sabotage, ...] = (
     Sabotage("adapter-missing-from-key", "HASH-3", KV_CACHE, "lora_id=live.request.lora_id,", "lora_id=0,"),
     Sabotage(
         "items-missing-from-key", "HASH-3", KV_CACHE,
-        "tuple(item.content for _, item in live.items_within(start, end))", "()",
+        "tuple((item.content, item.offset - start) for _, item in live.items_within(start, end))", "()",
         trace="second-item-differs",
     ),
     Sabotage(
         "only-first-item-in-key", "HASH-3", KV_CACHE,
-        "tuple(item.content for _, item in live.items_within(start, end))",
-        "tuple(item.content for _, item in live.items_within(start, end))[:1]",
+        "tuple((item.content, item.offset - start) for _, item in live.items_within(start, end))",
+        "tuple((item.content, item.offset - start) for _, item in live.items_within(start, end))[:1]",
         trace="second-item-differs",
+    ),
+    Sabotage(
+        "place-of-item-missing-from-key", "HASH-3", KV_CACHE,
+        "(item.content, item.offset - start)", "(item.content, 0)",
+        trace="item-elsewhere",
     ),
     Sabotage(
         "last-token-missing-from-key", "HASH-1", KV_CACHE,

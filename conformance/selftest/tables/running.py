@@ -35,6 +35,7 @@ RUNNING: tuple[Sabotage, ...] = (
     Sabotage(
         "model-length-one-too-long", "LENGTH", SCHEDULER,
         "self.config.max_model_len - live.computed)", "self.config.max_model_len - live.computed + 1)",
+        trace="drafts-beyond-the-model",
     ),
     Sabotage(
         "model-length-one-too-short", "RUN-4", SCHEDULER,
@@ -52,7 +53,7 @@ RUNNING: tuple[Sabotage, ...] = (
         trace="idle-in-the-middle",
     ),
     Sabotage(
-        "running-grant-names-whole-table", "OUT-2", SCHEDULER,
+        "running-grant-names-whole-table", "RUN-8", SCHEDULER,
         "self._grant(step, live, encoding, taken)", "self._grant(step, live, encoding, live.table)",
     ),
     Sabotage(
@@ -70,6 +71,10 @@ RUNNING: tuple[Sabotage, ...] = (
     Sabotage(
         "victim-is-the-requester", "PRE-1", SCHEDULER,
         "self.running.pop()", "self.running.pop(self.running.index(live))",
+    ),
+    Sabotage(
+        "victim-is-served-all-the-same", "RUN-7", SCHEDULER,
+        "            if victim is live:\n                return None\n", "",
     ),
     Sabotage(
         "victim-goes-to-the-back", "PRE-3", SCHEDULER,
