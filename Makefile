@@ -26,6 +26,7 @@ vllm: $(VLLM_VENV)/.installed  ## the suite against a real release: make vllm VE
 
 docs: $(INSTALLED)  ## writes the generated pages anew
 	$(VENV)/bin/python -m conformance.pages
+	$(VENV)/bin/python -m conformance.selftest.sabotages --write
 
 clean:
 	rm -rf $(VENV) .venv-vllm-* build *.egg-info failures .hypothesis .mypy_cache .ruff_cache

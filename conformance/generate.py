@@ -160,10 +160,14 @@ class Author:
             cut = min(blocks * self.config.block_size + pick(draw, (0, 0, 0, 1, -1)), length, len(said))
             torn = [item.offset for item in source.items if item.offset < cut < item.end]
             prefix = said[: max(min([cut, *torn]), 0)]
-            items = tuple(item for item in source.items if item.end <= len(prefix))
+            items = tuple(self._other_content(draw, item) for item in source.items if item.end <= len(prefix))
         words = tuple(pick(draw, WORDS) for _ in range(length - len(prefix)))
         text = Text(prefix + words, (), items)
         return self._with_items(draw, text, len(prefix)) if self.config.encoder_cache_size else text
+
+    def _other_content(self, draw: Draw, item: EncoderItem) -> EncoderItem:
+        """Now and then something else is shown in the same place."""
+        return item._replace(content=10 * item.length + draw.integer(0, 1)) if chance(draw, 30) else item
 
     def _with_items(self, draw: Draw, text: Text, start: int) -> Text:
         """The text with a few encoder items behind `start`; equal placeholders, different contents.

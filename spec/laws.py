@@ -85,13 +85,16 @@ def _contiguous(o: Observer, step: StepSeen) -> Iterator[Finding]:
 
 def _last(o: Observer, step: StepSeen) -> Iterator[Finding]:
     for grant, _, _, _, known, end in step.rows:
-        if end <= known:
+        if end <= known and not grant.drafts:
             continue
-        text = known + len(grant.drafts)
         if grant.start >= known:
             yield "nothing known", f"{grant.request_id} starts at {grant.start} of {known} known tokens"
-        elif end > text:
-            yield "unknown tokens", f"{grant.request_id} computes {end - text} tokens that nobody knows"
+        elif end - known > len(grant.drafts):
+            beyond = end - known - len(grant.drafts)
+            yield "unknown tokens", f"{grant.request_id} computes {beyond} tokens that nobody knows"
+        elif end - known < len(grant.drafts):
+            drafts = list(grant.drafts)
+            yield "too many drafts", f"{grant.request_id} names drafts {drafts}, {max(end - known, 0)} are computed"
 
 
 # --- blocks --------------------------------------------------------------------------------------
@@ -274,6 +277,8 @@ def _may_be_passed(o: Observer, overtaking: Overtaking) -> bool:
 def _caps_step(o: Observer, step: StepSeen) -> Iterator[Finding]:
     if o.config.max_loras and len(adapters := o.adapters_in_use()) > o.config.max_loras:
         yield "adapters", f"adapters {sorted(adapters)} run, cap {o.config.max_loras}"
+    for request_id, index in step.freed_uncached:
+        yield "freed item", f"item {index} of {request_id} is reported as freed, but was not cached"
     if o.encoder_used > o.config.encoder_cache_size:
         yield "encoder cache", f"{o.encoder_used} encoder tokens cached, capacity {o.config.encoder_cache_size}"
 
@@ -447,7 +452,7 @@ LAWS: tuple[Law, ...] = (
     ),
     Law(
         "CAPS",
-        "Distinct adapters of all running requests and encoder space stay within their caps.",
+        "Adapters of all running requests and encoder space stay within their caps; only what is cached is freed.",
         on_step=_caps_step,
         on_inspection=_caps_inspection,
     ),

@@ -40,7 +40,7 @@ def add(state: State, request: Request) -> None:
     if refusal is not None:
         state.log.append(("add", refusal.name))
         raise Refused(refusal.reason)
-    live = Live(request)
+    live = Live(request, state.config.max_model_len)
     state.live[request.request_id] = live
     state.waiting.append(live)
     state.log.append(("add", "ok"))

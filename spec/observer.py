@@ -8,7 +8,7 @@ schedules, never to the pool or to the length of a context.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -117,6 +117,7 @@ class StepSeen:
     overtakings: list[Overtaking] = field(default_factory=list)
     handed_out_twice: list[tuple[str, int]] = field(default_factory=list)
     shared_writes: list[tuple[str, int]] = field(default_factory=list)
+    freed_uncached: list[tuple[str, int]] = field(default_factory=list)
 
 
 class Ending(NamedTuple):
@@ -237,7 +238,7 @@ class Observer:
         """Follows a well-formed plan: preemptions, then tables, then all writes of the step."""
         step = StepSeen(plan, running_before=list(self.running) if plan.preempted else [], ended=self.ended)
         self.ended = []
-        self._free_items(plan.freed_items)
+        self._free_items(step)
         for request_id in plan.preempted:
             step.preempted.append(self._preempt(request_id))
         size = self.config.block_size
@@ -324,9 +325,12 @@ class Observer:
             self.encoder_used += length - self.cached.get((grant.request_id, index), 0)
             self.cached[grant.request_id, index] = length
 
-    def _free_items(self, freed: Iterable[tuple[str, int]]) -> None:
-        for entry in freed:
-            self.encoder_used -= self.cached.pop(entry, 0)
+    def _free_items(self, step: StepSeen) -> None:
+        for entry in step.plan.freed_items:
+            if entry in self.cached:
+                self.encoder_used -= self.cached.pop(entry)
+            else:
+                step.freed_uncached.append(entry)
 
     def _watch_the_head(self) -> None:
         """Counts the steps in which the first in line computed nothing new (STARVE)."""

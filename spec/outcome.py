@@ -55,14 +55,14 @@ def settle_one(
             finish(state, live)
             break
     if count:
-        emitted.append((request_id, tuple(sampled[:count])))
+        emitted.append((request_id, sampled[:count]))
     return end
 
 
 def stop(state: State, live: Live, token: int) -> Finish | None:
     """Whether `token`, just appended, ends the request: a stop token, then a length cap (FIN-1)."""
     request = live.request
-    at_cap = live.known >= state.config.max_model_len or live.outputs >= request.max_tokens
+    at_cap = live.known >= live.limit
     if at_cap and "length_before_stop" in state.profile.quirks:
         reason = FinishReason.LENGTH
         stop_token = None

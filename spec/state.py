@@ -18,6 +18,7 @@ class Live:
     published  leading blocks of the table that carry a prefix key
     keys       prefix keys of the leading complete blocks, as far as they were worked out (HASH-4)
     cached     encoder items whose embeddings are in the encoder cache
+    limit      known tokens at which the request has reached a length cap
     """
 
     __slots__ = (
@@ -27,6 +28,7 @@ class Live:
         "grammar_ready",
         "keys",
         "known",
+        "limit",
         "published",
         "request",
         "status",
@@ -34,23 +36,19 @@ class Live:
         "tokens",
     )
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, max_model_len: int) -> None:
         self.request = request
         self.status = Status.WAITING_FOR_GRAMMAR if request.needs_grammar else Status.WAITING
         self.grammar_ready = False
         self.tokens = list(request.prompt_token_ids)
         self.known = len(self.tokens)
+        self.limit = min(max_model_len, self.known + request.max_tokens)
         self.computed = 0
         self.drafts: tuple[int, ...] = ()
         self.table: list[int] = []
         self.published = 0
         self.keys: list[Key] = []
         self.cached: set[int] = set()
-
-    @property
-    def outputs(self) -> int:
-        """Output tokens so far."""
-        return self.known - len(self.request.prompt_token_ids)
 
     def item(self, index: int) -> EncoderItem:
         return self.request.items[index]

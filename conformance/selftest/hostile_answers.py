@@ -133,7 +133,7 @@ PLANS: tuple[Row, ...] = (
     ("items-unknown", _grant(items=(7,)), "STATE", "has no encoder item 7"),
     ("items-text", _grant(items=("0",)), "ANSWER", "items of"),
     ("drafts-none", _grant(drafts=None), "ANSWER", "drafts of"),
-    ("drafts-invented", _grant(drafts=(1, 2, 3)), "SPEC-2", "drafts: spec ()"),
+    ("drafts-invented", _grant(drafts=(1, 2, 3)), "LAST", "a names drafts [1, 2, 3], 0 are computed"),
 )
 """What `schedule` makes of the plan of the reference."""
 

@@ -121,6 +121,7 @@ def main() -> None:
     """Prints the report, or writes the page."""
     console = Console()
     table = Table(*COLUMNS, box=None)
+    table.columns[0].no_wrap = True
     for sabotage in track(SABOTAGES, "sabotages", console=Console(stderr=True), transient=True):
         table.add_row(*row(sabotage))
     if "--write" in sys.argv[1:]:

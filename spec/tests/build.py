@@ -35,7 +35,7 @@ def state(*requests: Request, profile: Profile = PROFILE, **changes: Any) -> Sta
     built = State(config(**changes), profile)
     for each in requests:
         check_request(each, built.config)
-        built.live[each.request_id] = Live(each)
+        built.live[each.request_id] = Live(each, built.config.max_model_len)
         built.waiting.append(built.live[each.request_id])
     return built
 

@@ -76,6 +76,13 @@ SCENES: tuple[Scene, ...] = (
     Scene("CONTIGUOUS", "gap", (LONG,), (plan(new("a", 0, 4, [1, 2])), plan(grant("a", 5, 1)))),
     Scene("LAST", "nothing known", (A,), (ADMIT_A, plan(grant("a", 4, 1, [2])))),
     Scene("LAST", "nothing known", (A,), (ADMIT_A, plan(grant("a", 4, 1, [2], drafts=(9,)))), DRAFTS),
+    Scene(
+        "LAST",
+        "too many drafts",
+        (LONG,),
+        (plan(new("a", 0, 4, [1])), plan(grant("a", 4, 4, [2], drafts=(9,)))),
+        DRAFTS,
+    ),
     Scene("LAST", "unknown tokens", (A,), (plan(new("a", 0, 5, [1, 2])),)),
     # blocks
     Scene("POOL", "reserved block", (A,), (plan(new("a", 0, 4, [0])),)),
@@ -160,6 +167,7 @@ SCENES: tuple[Scene, ...] = (
         {"max_num_encoder_input_tokens": 8, "encoder_cache_size": 7},
     ),
     Scene("CAPS", "encoder cache", **shows(encoder_free=-1)),
+    Scene("CAPS", "freed item", (WITH_ITEM,), (plan(freed_items=(("a", 0),)),), ENCODER, also=frozenset({"PROGRESS"})),
     # results
     Scene("OUTPUT", "stranger", (A, B), (ADMIT_A,), answer=({"a": (7,)}, StepResult((("a", (7,)), ("b", (7,))), ()))),
     Scene("OUTPUT", "stranger", (A,), (ADMIT_A,), answer=({"a": (7,)}, StepResult((("a", (7,)),) * 2, ()))),
