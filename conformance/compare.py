@@ -119,15 +119,11 @@ def compare_results(spec: StepResult, found: StepResult) -> Iterator[Violation]:
 
 def compare_inside(state: State, found: Inspection) -> Iterator[Violation]:
     """Differences inside, block id by block id; only what the inspection covers is compared."""
-    sides = (
-        ("ST-3", "running", tuple(live.request.request_id for live in state.running), found.running),
-        ("Q-3", "waiting", tuple(live.request.request_id for live in state.waiting), found.waiting),
-        ("FREE-1", "free queue", tuple(state.pool.free), found.free_order),
-        ("ENC-4", "encoder space", state.encoder_free, found.encoder_free),
-    )
-    for rule, name, mine, theirs in sides:
-        if theirs is not None and mine != theirs:
-            yield Violation(rule, name, f"{name}: spec {_short(mine)}, found {_short(theirs)}")
+    if found.encoder_free is not None and state.encoder_free != found.encoder_free:
+        message = f"encoder space: spec {state.encoder_free}, found {found.encoder_free}"
+        yield Violation("ENC-4", "encoder space", message)
+    if found.whole:
+        yield from _compare_queues(state, found)
     for block, refs in found.refs.items():
         if block and refs != state.pool.refs[block]:
             yield Violation("BLK-4", "references", f"block {block}: spec {state.pool.refs[block]}, found {refs}")
@@ -136,6 +132,17 @@ def compare_inside(state: State, found: Inspection) -> Iterator[Violation]:
             where = "the spec" if missing else "the implementation"
             signature = "not published" if missing else "published beyond the spec"
             yield Violation("CACHE-5", signature, f"block {block} carries a prefix key only in {where}")
+
+
+def _compare_queues(state: State, found: Inspection) -> Iterator[Violation]:
+    sides = (
+        ("ST-3", "running", tuple(live.request.request_id for live in state.running), found.running),
+        ("Q-3", "waiting", tuple(live.request.request_id for live in state.waiting), found.waiting),
+        ("FREE-1", "free queue", tuple(state.pool.free), found.free_order),
+    )
+    for rule, name, mine, theirs in sides:
+        if mine != theirs:
+            yield Violation(rule, name, f"{name}: spec {_short(mine)}, found {_short(theirs)}")
 
 
 def _short(value: object) -> str:

@@ -27,6 +27,9 @@ from spec.vocabulary import Config, ModelOutput, Profile, Refused, Request, Step
 SMALL_POOL_BLOCKS = 256
 """Up to this size everything inside is looked at after every step; above it, what the step touched."""
 
+STEPS_BETWEEN_LOOKS = 1_000
+"""In a larger pool, steps from one look at everything to the next."""
+
 
 class Level(StrEnum):
     """The classes of conformance, each stronger than the one before."""
@@ -214,15 +217,18 @@ class Session:
         if due is not None and due != found:
             self._judge(compare_results(due, found))
 
-    def _look(self, touched: Sequence[int]) -> None:
-        """Looks inside: at everything in a small pool or when nothing is live, else at what was touched."""
-        everything = self.config.num_blocks <= SMALL_POOL_BLOCKS or not self.observer.live
-        inspection = self.scheduler.inspect(None if everything else touched)
+    def look_inside(self, touched: Sequence[int] | None = None) -> None:
+        """Judges what the implementation shows: everything, or what belongs to the touched blocks."""
+        inspection = self.scheduler.inspect(touched)
         if inspection is None:
             return
         self._judge(laws.check_inspection(self.observer, inspection))
         if self.judge.level is Level.IDENTICAL:
             self._judge(compare_inside(self.oracle.state, inspection))
+
+    def _look(self, touched: Sequence[int]) -> None:
+        whole = self.config.num_blocks <= SMALL_POOL_BLOCKS or self.steps % STEPS_BETWEEN_LOOKS == 0
+        self.look_inside(None if whole else touched)
 
     # --- judgement -------------------------------------------------------------------------------
 

@@ -188,6 +188,7 @@ class _Run:
                 self._step(session)
                 progress(self.arrived)
             self._step(session)
+            session.look_inside()
         except Ended:
             self.summary.given_up += len(session.observer.live)
         finally:

@@ -142,10 +142,9 @@ def _atomic(o: Observer, seen: Inspection) -> Iterator[Finding]:
         if request_id in o.live and computed != o.live[request_id].computed:
             due = o.live[request_id].computed
             yield "computed", f"{request_id} counts {computed} computed tokens, its plans computed {due}"
-    if seen.free_order is not None:
-        for request_id, live in o.live.items():
-            if live.table and request_id not in seen.tables:
-                yield "no table", f"{request_id} has no table, its plans gave it blocks {live.table}"
+    for request_id, live in o.live.items() if seen.whole else ():
+        if live.table and request_id not in seen.tables:
+            yield "no table", f"{request_id} has no table, its plans gave it blocks {live.table}"
 
 
 def _cover(o: Observer, step: StepSeen) -> Iterator[Finding]:
@@ -239,6 +238,8 @@ def _state_plan(o: Observer, plan: StepPlan) -> Iterator[Finding]:
 
 
 def _state_inspection(o: Observer, seen: Inspection) -> Iterator[Finding]:
+    if not seen.whole:
+        return
     queued = [*seen.running, *seen.waiting]
     if len(set(queued)) != len(queued):
         yield "two queues", f"running {list(seen.running)}, waiting {list(seen.waiting)}"

@@ -152,10 +152,10 @@ class ResultSeen:
 class Inspection:
     """What an implementation shows of its inside, between two calls.
 
-    With `blocks` given, `refs` and `keys` cover these only and `free_order` is None, so that
-    looking costs as much as what changed.  Keys are opaque: only their equality is used; a
-    block without a key is absent.  `leftovers` names per-request maps that still hold an entry
-    for a request that is gone, as `map: request id`.
+    A look at some blocks covers their `refs` and `keys`, `free_blocks` and `encoder_free`; the rest is empty
+    and `free_order` is None, so that looking costs as much as what changed.  Keys are opaque: only their
+    equality is used; a block without a key is absent.  `leftovers` names per-request maps that still hold an
+    entry for a request that is gone, as `map: request id`.
     """
 
     running: tuple[str, ...]
@@ -168,6 +168,11 @@ class Inspection:
     free_order: tuple[int, ...] | None = None
     encoder_free: int | None = None
     leftovers: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether this was a look at everything."""
+        return self.free_order is not None
 
 
 class Observer:

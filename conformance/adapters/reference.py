@@ -6,6 +6,7 @@ It already speaks the vocabulary of the suite; what is added here is a look insi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from conformance.protocol import CAPABILITIES, Implementation, Inspection
 from reference.scheduler import Scheduler
@@ -16,24 +17,31 @@ class InspectedReference(Scheduler):
     """The reference scheduler with `inspect`."""
 
     def inspect(self, blocks: Collection[int] | None = None) -> Inspection:
-        """The facts of this moment; tables are the scheduler's own and change with the next call.
-
-        With `blocks`, tables, computed tokens and leftovers are left out.
-        """
+        """The facts of this moment; tables are the scheduler's own and change with the next call."""
         pool = self.kv_cache.pool
-        asked: Iterable[int] = range(1, self.config.num_blocks) if blocks is None else blocks
-        keys = {block: pool.index.key_of(block) for block in asked}
-        return Inspection(
+        look: Iterable[int] = range(1, self.config.num_blocks) if blocks is None else blocks
+        keys = {block: pool.index.key_of(block) for block in look}
+        part = Inspection(
+            running=(),
+            waiting=(),
+            computed={},
+            tables={},
+            free_blocks=pool.free_blocks,
+            refs={block: pool.references[block] for block in look},
+            keys={block: key for block, key in keys.items() if key is not None},
+            encoder_free=self.encoder_cache.free_tokens,
+        )
+        return part if blocks is not None else self._with_the_rest(part)
+
+    def _with_the_rest(self, part: Inspection) -> Inspection:
+        return replace(
+            part,
             running=tuple(live.request_id for live in self.running),
             waiting=tuple(live.request_id for live in self.waiting),
-            computed={name: live.computed for name, live in self.live.items()} if blocks is None else {},
-            tables={name: live.table for name, live in self.live.items()} if blocks is None else {},
-            free_blocks=pool.free_blocks,
-            refs={block: pool.references[block] for block in asked},
-            keys={block: key for block, key in keys.items() if key is not None},
-            free_order=tuple(pool.free_queue) if blocks is None else None,
-            encoder_free=self.encoder_cache.free_tokens,
-            leftovers=self._leftovers() if blocks is None else (),
+            computed={name: live.computed for name, live in self.live.items()},
+            tables={name: live.table for name, live in self.live.items()},
+            free_order=tuple(self.kv_cache.pool.free_queue),
+            leftovers=self._leftovers(),
         )
 
     def _leftovers(self) -> tuple[str, ...]:

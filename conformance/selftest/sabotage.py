@@ -65,7 +65,7 @@ class Sabotage:
         """A fresh copy of the reference with this change, as an implementation that shows its inside."""
         with _patched(self.module, self.source()):
             scheduler: Any = importlib.import_module(f"{PACKAGE}.scheduler").Scheduler
-        inside = {name: vars(InspectedReference)[name] for name in ("inspect", "_leftovers")}
+        inside = {name: value for name, value in vars(InspectedReference).items() if not name.startswith("__")}
         factory = type("SabotagedReference", (scheduler,), inside)
         return Implementation(self.name, factory, frozenset(CAPABILITIES))
 

@@ -15,6 +15,7 @@ from conformance.selftest.sabotages import PAGE, TIME_LIMIT_S, catchers, hunt, p
 from conformance.selftest.tables import SABOTAGES
 from conformance.shrink import failure_of
 from conformance.trace import read
+from conformance.walk import Tally, walk
 from spec.laws import LAW_BY_ID
 from spec.outcomes import OUTCOMES
 from spec.vocabulary import PROFILES
@@ -73,6 +74,13 @@ def test_the_sound_reference_stays_as_it_is() -> None:
     assert after == before
     assert sys.meta_path == finders
     assert first.factory is not second.factory is not IMPLEMENTATION.factory
+
+
+@pytest.mark.parametrize("level", Level)
+def test_a_copy_with_nothing_changed_is_not_caught(level: Level) -> None:
+    sound = SABOTAGES[0]
+    unchanged = Sabotage("nothing-changed", sound.breaks, sound.module, sound.old, sound.old).load()
+    walk(unchanged, Judge(PROFILES["vllm-0.8.5"], level, time_limit_s=TIME_LIMIT_S), "nothing-changed", 2_000, Tally())
 
 
 # --- the traces ----------------------------------------------------------------------------------

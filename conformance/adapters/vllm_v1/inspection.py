@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from conformance.protocol import Inspection
@@ -19,24 +20,31 @@ PER_REQUEST_MAPS: Mapping[str, tuple[str, ...]] = {
 
 
 def inspection(scheduler: Any, blocks: Collection[int] | None = None) -> Inspection:
-    """Everything; or, of these blocks, references and keys beside what costs little.
+    """Everything; or, of these blocks, references and keys beside what costs little."""
+    pool = scheduler.kv_cache_manager.block_pool
+    look = pool.blocks if blocks is None else [pool.blocks[block] for block in blocks]
+    part = Inspection(
+        running=(),
+        waiting=(),
+        computed={},
+        tables={},
+        free_blocks=pool.get_num_free_blocks(),
+        refs={block.block_id: block.ref_cnt for block in look if block.block_id != RESERVED_BLOCK},
+        keys={block.block_id: block.block_hash for block in look if block.block_hash is not None},
+        encoder_free=scheduler.encoder_cache_manager.num_free_slots,
+    )
+    return part if blocks is not None else _with_the_rest(scheduler, part)
 
-    With `blocks` given, the computed tokens, the tables and the leftovers are not looked at: to
-    read those costs as much as all requests together.
-    """
-    every = scheduler.kv_cache_manager.block_pool.blocks
-    chosen = every if blocks is None else [every[block] for block in blocks]
-    return Inspection(
+
+def _with_the_rest(scheduler: Any, part: Inspection) -> Inspection:
+    return replace(
+        part,
         running=tuple([request.request_id for request in scheduler.running]),
         waiting=tuple([request.request_id for request in scheduler.waiting]),
-        computed=_computed(scheduler) if blocks is None else {},
-        tables=_tables(scheduler) if blocks is None else {},
-        free_blocks=scheduler.kv_cache_manager.block_pool.get_num_free_blocks(),
-        refs={block.block_id: block.ref_cnt for block in chosen if block.block_id != RESERVED_BLOCK},
-        keys={block.block_id: block.block_hash for block in chosen if block.block_hash is not None},
-        free_order=_free_order(scheduler) if blocks is None else None,
-        encoder_free=scheduler.encoder_cache_manager.num_free_slots,
-        leftovers=tuple(_leftovers(scheduler)) if blocks is None else (),
+        computed=_computed(scheduler),
+        tables=_tables(scheduler),
+        free_order=_free_order(scheduler),
+        leftovers=tuple(_leftovers(scheduler)),
     )
 
 
