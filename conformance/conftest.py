@@ -73,7 +73,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """The suite's own tests run only beside the embedded reference."""
-    own = {"selftest", "tests"} & {part.name for part in (collection_path, *collection_path.parents)}
+    own = {"selftest"} & {part.name for part in (collection_path, *collection_path.parents)}
     return True if own and config.stash[_RUN].names != [DEFAULT] else None
 
 
