@@ -130,6 +130,7 @@ def read(path: Path) -> Trace:
     if header.profile not in PROFILES:
         raise BadTrace(f"{path}: line 1: profile: {header.profile!r} is unknown, known: {', '.join(PROFILES)}")
     try:
+        _refuse_unknown_fields(lines[0])
         check_config(header.config)
     except InvalidInput as error:
         raise BadTrace(f"{path}: line 1: config.{error}") from error
@@ -151,6 +152,13 @@ def _decode(decoder: msgspec.json.Decoder[Any], path: Path, number: int, line: b
         return decoder.decode(line)
     except msgspec.DecodeError as error:
         raise BadTrace(f"{path}: line {number}: {field_first(error)}") from error
+
+
+def _refuse_unknown_fields(header: bytes) -> None:
+    """A misspelt field of the configuration; msgspec ignores those of a dataclass."""
+    for field in msgspec.json.decode(header)["config"]:
+        if field not in Config.__slots__:
+            raise InvalidInput(field, "is unknown")
 
 
 def _event(record: EventRecord, config: Config, known: set[str]) -> Event:

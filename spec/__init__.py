@@ -16,6 +16,7 @@
     scheduler    the step, as a loop over these micro-steps
     shadow       whose KV each slot holds
     observer     what can be seen of any scheduler from outside
+    breaches     how a breach of each law is seen
     laws         what must hold of what is seen
 
 Tables: `outcomes` has every way in which a micro-step can end.  `rules` has the sentence of every rule.
