@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conformance import coverage, deviations
+from conformance import arrivals, coverage, deviations
 from conformance.lockstep import Judge, Level
 from conformance.protocol import CAPABILITIES, Implementation, UnknownImplementation, load
 from conformance.smoke import first_problem
@@ -17,6 +18,7 @@ from conformance.walk import Tally
 from spec.vocabulary import PROFILES
 
 DEFAULT = "reference"
+BAD_INPUT = 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,7 +28,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--profile", default="vllm-0.8.5", choices=sorted(PROFILES), help="the rules of which release")
     group.addoption("--class", dest="level", default="identical", choices=[level.value for level in Level])
-    group.addoption("--workload", metavar="FILE", help="also drive the implementation with this request trace")
+    group.addoption(
+        "--workload", type=Path, metavar="FILE", help="also drive the implementation with this request trace"
+    )
     group.addoption("--time-limit", type=float, default=20.0, metavar="SECONDS", help="for every answer of an adapter")
     group.addoption(
         "--failures", type=Path, default=Path("failures"), metavar="DIR", help="where failing runs are written"
@@ -39,11 +43,13 @@ class Run:
     def __init__(self, config: pytest.Config) -> None:
         sys.path.insert(0, str(config.invocation_params.dir))  # where a package.module:factory is most often
         self.names: list[str] = config.getoption("--impl") or [DEFAULT]
+        self.workload: Path | None = config.getoption("--workload")
         try:
             self.implementations = {name: load(name) for name in self.names}
             self.known = {name: deviations.load(found.deviations) for name, found in self.implementations.items()}
-        except (UnknownImplementation, deviations.BadDeviations) as error:
-            raise pytest.UsageError(str(error)) from error
+            self.arrivals = arrivals.read(self.workload) if self.workload else []
+        except (UnknownImplementation, deviations.BadDeviations, arrivals.BadWorkload) as error:
+            pytest.exit(f"schedspec: {error}", returncode=BAD_INPUT)
         self.level = Level(config.getoption("level"))
         self.profile = PROFILES[config.getoption("--profile")]
         self.time_limit_s: float = config.getoption("--time-limit")
@@ -115,6 +121,12 @@ def judge(request: pytest.FixtureRequest, implementation: Implementation) -> Jud
 def tally(request: pytest.FixtureRequest, implementation: Implementation) -> Tally:
     """Where a test counts what its sessions did."""
     return request.config.stash[_RUN].tallies[implementation.name]
+
+
+@pytest.fixture(scope="session")
+def workload_rows(request: pytest.FixtureRequest) -> Sequence[arrivals.Arrival]:
+    """The rows of `--workload`; a bad one was refused before anything ran."""
+    return request.config.stash[_RUN].arrivals
 
 
 @pytest.fixture(scope="session")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from conformance.arrivals import BadWorkload, read
+from conformance.arrivals import Arrival, read
 from conformance.lockstep import Judge
 from conformance.protocol import Implementation
-from conformance.workload import FailedWorkload, Summary, drive, fit
+from conformance.workload import FailedWorkload, Summary, Workload, drive, fit
 from spec.vocabulary import Config
 
 ROWS = 120
@@ -55,25 +55,22 @@ def test_a_few_rows(
 ) -> None:
     path = tmp_path / name
     path.write_text(text(ROWS))
-    summary = run(path, implementation, judge, CONFIG)
+    summary = run(implementation, judge, fit(read(path), CONFIG))
     assert summary.requests == ROWS
     assert summary.preemptions > 0
 
 
-def test_the_workload_of_this_run(implementation: Implementation, judge: Judge, request: pytest.FixtureRequest) -> None:
-    name = request.config.getoption("--workload")
-    if name is None:
+def test_the_workload_of_this_run(
+    implementation: Implementation, judge: Judge, workload_rows: Sequence[Arrival]
+) -> None:
+    if not workload_rows:
         pytest.skip("no --workload FILE")
-    summary = run(Path(name), implementation, judge)
-    print(summary)
+    run(implementation, judge, fit(workload_rows))
 
 
-def run(path: Path, implementation: Implementation, judge: Judge, config: Config | None = None) -> Summary:
+def run(implementation: Implementation, judge: Judge, workload: Workload) -> Summary:
     try:
-        arrivals = read(path)
-        return drive(implementation, judge, fit(arrivals, config) if config else fit(arrivals))
-    except BadWorkload as bad:
-        pytest.fail(str(bad), pytrace=False)
+        return drive(implementation, judge, workload)
     except FailedWorkload as failed:
         rows = "\n".join(str(row) for row in failed.rows)
         pytest.fail(f"step {failed.summary.steps + 1}: {failed}\n{failed.failure.sides}\n{rows}", pytrace=False)

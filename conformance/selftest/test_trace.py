@@ -131,6 +131,7 @@ IMPOSSIBLE_CONFIGS: dict[str, tuple[dict[str, object], str]] = {
     "true for a number": ({"num_blocks": True}, "config.num_blocks: Expected int, got bool"),
     "a number for true": ({"use_connector": 1}, "config.use_connector: Expected bool, got int"),
     "a fraction": ({"block_size": 1.5}, "config.block_size: Expected int, got float"),
+    "misspelt": ({"use_eagel": True}, "config.use_eagel: is unknown"),
     "text": ({"block_size": "4"}, "config.block_size: Expected int, got str"),
 }
 

@@ -42,7 +42,7 @@ ADJUSTMENTS = (
 def prepare() -> None:
     """Settings, platform, first import.  Raises ImportError where vLLM is missing or not on the CPU."""
     if find_spec("vllm") is None:
-        raise ImportError("vLLM is not installed in this environment, see docs/adapters.md")
+        raise ImportError("vLLM is not installed in this environment, see docs/vllm.md")
     os.environ.update(SETTINGS)
     with _platform_plugin():
         from vllm.platforms import current_platform
