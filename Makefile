@@ -23,6 +23,7 @@ check: $(INSTALLED)
 
 vllm: $(VLLM_VENV)/.installed  ## the suite against a real release: make vllm VERSION=0.8.5
 	$(VLLM_VENV)/bin/pytest conformance/ --impl vllm -n auto
+	$(VLLM_VENV)/bin/pytest gpu_check/ --impl vllm -n auto
 
 docs: $(INSTALLED)  ## writes the generated pages anew
 	$(VENV)/bin/python -m conformance.pages
@@ -33,7 +34,7 @@ clean:
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[dev]'
+	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[dev,torch]'
 	touch $@
 
 $(VLLM_PINS):

@@ -1,6 +1,7 @@
-"""`schedspec`: replay traces, run workloads, walk for hours.
+"""`schedspec`: replay traces, run workloads, walk for hours, search every small state.
 
-Exit codes: 0 when everything holds, 1 at a violation, 2 for an input that cannot be used, told in one line.
+Exit codes: 0 when everything holds, 1 at a violation, 2 for an input that cannot be used, told in one line;
+130 for a search that was interrupted, after its report.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from conformance import deviations, pages, report, trace
+from conformance import deviations, exploration, exploration_view, pages, report, trace
 from conformance.arrivals import FORMATS, BadWorkload, read
 from conformance.lockstep import Failure, Judge, Level
 from conformance.protocol import Implementation, UnknownImplementation, load
@@ -25,10 +26,11 @@ from conformance.replay import Unsupported, replay
 from conformance.smoke import first_problem
 from conformance.walk import FailedRun, Tally, walk
 from conformance.workload import DEFAULT_CONFIG, DEFAULT_SCALE, FailedWorkload, drive, fit
+from spec.explore.search import DEFAULT_LIMIT
 from spec.validity import InvalidInput
 from spec.vocabulary import PROFILES, Config, Profile
 
-VIOLATION, BAD_INPUT = 1, 2
+VIOLATION, BAD_INPUT, INTERRUPTED = 1, 2, 130
 DEFAULT_PROFILE = "vllm-0.8.5"
 
 main = typer.Typer(
@@ -73,6 +75,7 @@ def _one_line_for_bad_input() -> Iterator[None]:
     except (
         BadOption,
         BadWorkload,
+        exploration.UnknownScope,
         InvalidInput,
         UnknownImplementation,
         deviations.BadDeviations,
@@ -237,6 +240,37 @@ def walk_for_long(
         raise typer.Exit(VIOLATION) from None
     report.plain(console, "ok")
     report.show_tally(console, tally)
+
+
+@main.command("explore")
+def explore_scopes(
+    scopes: Annotated[list[str] | None, typer.Argument(metavar="[SCOPE...]", help="names or patterns")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="processes that expand states")] = 1,
+    limit: Annotated[int, typer.Option(min=1, help="states of a scope; beyond, it is not complete")] = DEFAULT_LIMIT,
+    renaming: Annotated[bool, typer.Option(help="count states up to renaming of blocks and equal requests")] = True,
+    report_file: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="write a JSON report")] = None,
+    failures: Annotated[Path, typer.Option(metavar="DIR", help="where the shortest failing runs go")] = Path(
+        "failures"
+    ),
+) -> None:
+    """Search small scopes exhaustively: all laws in every state, and liveness.
+
+    Without names: the committed scopes, those where a premise is dropped, and the family.  Ctrl-C stops and reports.
+    """
+    console = Console()
+    with _one_line_for_bad_input():
+        found = exploration.chosen(scopes or [])
+    with exploration_view.bar(found) as show:
+        result = exploration.campaign(
+            found, rename=renaming, limit=limit, workers=workers, failures=failures, progress=show
+        )
+    exploration_view.show(console, result)
+    if report_file is not None:
+        report_file.write_bytes(exploration.encode(result))
+    if any(each.failed for each in result.searched):
+        raise typer.Exit(VIOLATION)
+    if result.interrupted:
+        raise typer.Exit(INTERRUPTED)
 
 
 @main.command("schema")

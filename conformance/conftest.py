@@ -12,20 +12,16 @@ import pytest
 
 from conformance import arrivals, coverage, deviations
 from conformance.lockstep import Judge, Level
+from conformance.options import BAD_INPUT, DEFAULT, add_impl
 from conformance.protocol import CAPABILITIES, Implementation, UnknownImplementation, load
 from conformance.smoke import first_problem
 from conformance.walk import Tally
 from spec.vocabulary import PROFILES
 
-DEFAULT = "reference"
-BAD_INPUT = 2
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("schedspec")
-    group.addoption(
-        "--impl", action="append", metavar="NAME", help="reference, vllm, or package.module:factory; repeatable"
-    )
+    add_impl(group)
     group.addoption("--profile", default="vllm-0.8.5", choices=sorted(PROFILES), help="the rules of which release")
     group.addoption("--class", dest="level", default="identical", choices=[level.value for level in Level])
     group.addoption(

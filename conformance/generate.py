@@ -8,13 +8,14 @@ reach the model length.  Choices come from a `Draw`, so that Hypothesis and a se
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from conformance.lockstep import Abort, Add, Event, GrammarReady, Reset, StepEvent
-from conformance.model import Script
+from spec.events import Add, Event, GrammarReady
 from spec.formulas import ceil_div
+from spec.model import Script
+from spec.moves import NOBODY, Move, event, possible
 from spec.observer import Observer
 from spec.validity import check_config, check_request
 from spec.vocabulary import Config, EncoderItem, Request
@@ -209,43 +210,23 @@ class Author:
 
 MOST_LIVE = 8
 
+WEIGHTS = {"step": 14, "add": 6, "abort anyone": 1, "grammar ready": 4, "reset": 1}
+"""Mostly steps, additions while there is room, and now and then the rest."""
+
+
+def can_happen(observer: Observer, capabilities: frozenset[str]) -> dict[str, Sequence[str]]:
+    """The kinds of event that are possible next, each with its targets; whoever comes is still to be made up."""
+    arrivals = (NOBODY,) if len(observer.live) < MOST_LIVE else ()
+    allowed = [kind for kind in WEIGHTS if kind != "reset" or "reset" in capabilities]
+    return possible(observer, arrivals, allowed)
+
 
 def draw_event(draw: Draw, author: Author, observer: Observer) -> Event:
-    """What happens next: mostly steps, additions while there is room, and now and then the rest."""
-    kinds = [kind for kind, weight, possible in EVENT_KINDS if possible(author, observer) for _ in range(weight)]
-    return pick(draw, kinds)(draw, author, observer)
-
-
-def _step(draw: Draw, author: Author, observer: Observer) -> Event:
-    return StepEvent()
-
-
-def _add(draw: Draw, author: Author, observer: Observer) -> Event:
-    return author.draw_request(draw)
-
-
-def _abort(draw: Draw, author: Author, observer: Observer) -> Event:
-    return Abort(pick(draw, [*observer.live, "nobody"]))
-
-
-def _grammar_ready(draw: Draw, author: Author, observer: Observer) -> Event:
-    return GrammarReady(pick(draw, [i for i, seen in observer.live.items() if not seen.grammar_ready]))
-
-
-def _reset(draw: Draw, author: Author, observer: Observer) -> Event:
-    return Reset()
-
-
-EventKind = tuple[Callable[[Draw, Author, Observer], Event], int, Callable[[Author, Observer], bool]]
-
-EVENT_KINDS: tuple[EventKind, ...] = (
-    (_step, 14, lambda a, o: True),
-    (_add, 6, lambda a, o: len(o.live) < MOST_LIVE),
-    (_abort, 1, lambda a, o: bool(o.live)),
-    (_grammar_ready, 4, lambda a, o: any(not seen.grammar_ready for seen in o.live.values())),
-    (_reset, 1, lambda a, o: "reset" in a.capabilities),
-)
-"""(what, weight, when it is possible)."""
+    """What happens next, by weight."""
+    targets = can_happen(observer, author.capabilities)
+    kind = pick(draw, [kind for kind in targets for _ in range(WEIGHTS[kind])])
+    target = NOBODY if targets[kind] == (NOBODY,) else pick(draw, targets[kind])
+    return event(Move(kind, target), lambda _: author.draw_request(draw))
 
 
 def drain(observer: Observer) -> list[Event]:

@@ -16,13 +16,14 @@ from enum import StrEnum
 from conformance import answers
 from conformance.compare import Renaming, compare_inside, compare_plans, compare_results
 from conformance.deviations import NONE, Deviation, KnownDeviations
-from conformance.model import Script, answer
 from conformance.protocol import Implementation
 from spec import laws
+from spec.events import Abort, Add, Event, GrammarReady, Reset, StepEvent
 from spec.laws import Violation
+from spec.model import Script, answer
 from spec.observer import Observer, StepSeen
 from spec.scheduler import Oracle
-from spec.vocabulary import Config, ModelOutput, Profile, Refused, Request, StepPlan, StepResult
+from spec.vocabulary import Config, ModelOutput, Profile, Refused, StepPlan, StepResult
 
 SMALL_POOL_BLOCKS = 256
 """Up to this size everything inside is looked at after every step; above it, what the step touched."""
@@ -47,41 +48,6 @@ class Judge:
     level: Level = Level.IDENTICAL
     known: KnownDeviations = NONE
     time_limit_s: float = 60.0
-
-
-@dataclass(frozen=True)
-class Add:
-    """A client sends a request; the script is what the model will say to it."""
-
-    request: Request
-    script: Script
-
-
-@dataclass(frozen=True)
-class Abort:
-    """A client goes away."""
-
-    request_id: str
-
-
-@dataclass(frozen=True)
-class GrammarReady:
-    """The grammar of a request has been compiled."""
-
-    request_id: str
-
-
-@dataclass(frozen=True)
-class Reset:
-    """The prefix cache is reset, if that is possible."""
-
-
-@dataclass(frozen=True)
-class StepEvent:
-    """One step: schedule, let the model answer, commit."""
-
-
-Event = Add | Abort | GrammarReady | Reset | StepEvent
 
 
 class Failure(Exception):
@@ -206,10 +172,14 @@ class Session:
         self._judge(laws.check_step(self.observer, step))
         if spec_plan is not None and (plan != spec_plan or self.renaming is not None):
             self._judge(compare_plans(spec_plan, plan, self.renaming, self.config.block_size))
-        output = answer(self.config, self.observer, self.scripts, plan)
+        output = self.answer(step)
         spec_result = None if spec_plan is None else self.oracle.commit(spec_plan, output)
         self._settle(step, output, spec_result, self.scheduler.commit(plan, output))
         self._look(touched_blocks(step, self.config.block_size))
+
+    def answer(self, step: StepSeen) -> ModelOutput:
+        """What the model says to a plan that was followed; where there are tensors, it is carried out here."""
+        return answer(self.config, self.observer, self.scripts, step.plan)
 
     def _settle(self, step: StepSeen, output: ModelOutput, due: StepResult | None, found: StepResult) -> None:
         self._judge(laws.check_answer(self.observer, step, found), can_follow=False)

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conformance import trace
-from conformance.lockstep import Ended, Event, Failure, Judge, Session, StepEvent
+from conformance.lockstep import Ended, Failure, Judge, Session
 from conformance.protocol import CAPABILITIES, Implementation
 from conformance.shrink import failure_of, shrink
 from conformance.walk import FailedRun
+from spec.events import Event, StepEvent
 from spec.laws import Violation
 from spec.observer import Inspection
 from spec.scheduler import Oracle

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from conformance.lockstep import Add, Ended, Failure, Judge, Reset, Session, StepEvent
+from conformance.lockstep import Ended, Failure, Judge, Session
 from conformance.protocol import Implementation, needs
 from conformance.trace import StepRecord, Trace, step_record
+from spec.events import Add, Reset, StepEvent
 from spec.laws import Violation
 
 

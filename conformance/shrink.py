@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from conformance.lockstep import Ended, Event, Failure, Judge, Session
+from conformance.lockstep import Ended, Failure, Judge, Session
 from conformance.protocol import Implementation
+from spec.events import Event
 from spec.vocabulary import Config
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,13 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from conformance.generate import MOST_LIVE, Author, draw_config
-from conformance.lockstep import Abort, Ended, Event, Failure, GrammarReady, Judge, Reset, Session, StepEvent
+from conformance.generate import MOST_LIVE, Author, can_happen, draw_config
+from conformance.lockstep import Ended, Failure, Judge, Session
 from conformance.protocol import Implementation
 from conformance.record import save
 from conformance.walk import FailedRun, Tally, finish
+from spec.events import Add, Event, StepEvent
+from spec.moves import Move, event
 
 SHARDS = range(4)
 EXAMPLES_PER_SHARD = 30
@@ -56,7 +59,13 @@ def machine(implementation: Implementation, judge: Judge, tally: Tally) -> type[
                 self.over = True
                 raise FailedRun(failure, self.session.config, self.session.events) from failure
 
-        @precondition(lambda self: not self.over and len(self.session.observer.live) < MOST_LIVE)
+        def targets(self, kind: str) -> Sequence[str]:
+            """Whom an event of this kind can concern now."""
+            if self.over:
+                return ()
+            return can_happen(self.session.observer, implementation.capabilities).get(kind, ())
+
+        @precondition(lambda self: self.targets("add"))
         @rule(data=st.data())
         def add(self, data: st.DataObject) -> None:
             self.apply(self.author.draw_request(FromHypothesis(data)))
@@ -68,22 +77,24 @@ def machine(implementation: Implementation, judge: Judge, tally: Tally) -> type[
                 if not self.over:
                     self.apply(StepEvent())
 
-        @precondition(lambda self: not self.over and bool(self.session.observer.live))
-        @rule(which=st.integers(0, MOST_LIVE - 1))
+        @precondition(lambda self: self.targets("abort anyone"))
+        @rule(which=st.integers(0, MOST_LIVE))
         def abort(self, which: int) -> None:
-            live = list(self.session.observer.live)
-            self.apply(Abort(live[which % len(live)]))
+            self.happen("abort anyone", which)
 
-        @precondition(lambda self: not self.over and bool(_without_grammar(self.session)))
+        @precondition(lambda self: self.targets("grammar ready"))
         @rule(which=st.integers(0, MOST_LIVE - 1))
         def grammar_ready(self, which: int) -> None:
-            waiting = _without_grammar(self.session)
-            self.apply(GrammarReady(waiting[which % len(waiting)]))
+            self.happen("grammar ready", which)
 
-        @precondition(lambda self: not self.over and "reset" in implementation.capabilities)
+        @precondition(lambda self: self.targets("reset"))
         @rule()
         def reset(self) -> None:
-            self.apply(Reset())
+            self.happen("reset", 0)
+
+        def happen(self, kind: str, which: int) -> None:
+            targets = self.targets(kind)
+            self.apply(event(Move(kind, targets[which % len(targets)]), _nobody_comes))
 
         def teardown(self) -> None:
             """Everything that is live ends, and nothing is left behind."""
@@ -100,8 +111,8 @@ def machine(implementation: Implementation, judge: Judge, tally: Tally) -> type[
     return Scheduling
 
 
-def _without_grammar(session: Session) -> list[str]:
-    return [request_id for request_id, seen in session.observer.live.items() if not seen.grammar_ready]
+def _nobody_comes(target: str) -> Add:
+    raise AssertionError(f"{target} is not to come")
 
 
 @pytest.mark.parametrize("shard", SHARDS)

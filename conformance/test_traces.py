@@ -12,7 +12,8 @@ from conformance.replay import Unsupported, replay
 from conformance.trace import read
 from conformance.walk import Tally
 
-TRACES = sorted((Path(__file__).parent / "traces").glob("*/*.jsonl"))
+FOLDERS = ("golden", "deviations")
+TRACES = sorted(path for name in FOLDERS for path in (Path(__file__).parent / "traces" / name).glob("*.jsonl"))
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.stem)

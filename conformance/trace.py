@@ -8,14 +8,16 @@ drive any scheduler.  The schema is published as `conformance/schema/trace.schem
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from conformance.bad_input import field_first
-from conformance.lockstep import Abort, Add, Event, GrammarReady, Level, Reset, StepEvent
-from conformance.model import Script
+from conformance.lockstep import Level
+from spec.events import Abort, Add, Event, GrammarReady, Reset, StepEvent
+from spec.model import Script
 from spec.validity import InvalidInput, check_config, check_request
 from spec.vocabulary import PROFILES, Config, EncoderItem, Grant, Request, StepPlan
 
@@ -113,31 +115,40 @@ class Trace(msgspec.Struct, frozen=True):
 # --- reading -------------------------------------------------------------------------------------
 
 _HEADER = msgspec.json.Decoder(Header)
+_HEADER_START = b'{"event":"header"'
 _EVENT: msgspec.json.Decoder[EventRecord] = msgspec.json.Decoder(EventRecord)
 
 
 def read(path: Path) -> Trace:
     """The trace in a file.  Raises BadTrace naming file, line and field."""
+    return _trace(path, 1, _lines(path))
+
+
+def read_all(path: Path) -> list[Trace]:
+    """The traces in a file that holds several, each from its header on.  Raises BadTrace as `read` does."""
+    lines = _lines(path)
+    starts = [0, *(number for number, line in enumerate(lines) if number and line.startswith(_HEADER_START))]
+    ends = (*starts[1:], len(lines))
+    return [_trace(path, start + 1, lines[start:end]) for start, end in zip(starts, ends, strict=True)]
+
+
+def _lines(path: Path) -> list[bytes]:
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise BadTrace(f"{path}: {error.strerror}") from error
     if not lines:
         raise BadTrace(f"{path}: line 1: empty file, a header is expected")
-    header = _decode(_HEADER, path, 1, lines[0])
-    if header.schema != SCHEMA_VERSION:
-        raise BadTrace(f"{path}: line 1: schema: version {header.schema} is unknown, this is {SCHEMA_VERSION}")
-    if header.profile not in PROFILES:
-        raise BadTrace(f"{path}: line 1: profile: {header.profile!r} is unknown, known: {', '.join(PROFILES)}")
-    try:
-        _refuse_unknown_fields(lines[0])
-        check_config(header.config)
-    except InvalidInput as error:
-        raise BadTrace(f"{path}: line 1: config.{error}") from error
+    return lines
+
+
+def _trace(path: Path, first: int, lines: list[bytes]) -> Trace:
+    """The trace in some lines, the first of which has this number in its file."""
+    header = _header(path, first, lines[0])
     events: list[Event] = []
     expected: list[StepRecord | None] = []
     known: set[str] = set()
-    for number, line in enumerate(lines[1:], 2):
+    for number, line in enumerate(lines[1:], first + 1):
         record = _decode(_EVENT, path, number, line)
         try:
             events.append(_event(record, header.config, known))
@@ -145,6 +156,20 @@ def read(path: Path) -> Trace:
             raise BadTrace(f"{path}: line {number}: {error}") from error
         expected.append(record if isinstance(record, StepRecord) and record.grants is not None else None)
     return Trace(header, tuple(events), tuple(expected))
+
+
+def _header(path: Path, number: int, line: bytes) -> Header:
+    header: Header = _decode(_HEADER, path, number, line)
+    if header.schema != SCHEMA_VERSION:
+        raise BadTrace(f"{path}: line {number}: schema: version {header.schema} is unknown, this is {SCHEMA_VERSION}")
+    if header.profile not in PROFILES:
+        raise BadTrace(f"{path}: line {number}: profile: {header.profile!r} is unknown, known: {', '.join(PROFILES)}")
+    try:
+        _refuse_unknown_fields(line)
+        check_config(header.config)
+    except InvalidInput as error:
+        raise BadTrace(f"{path}: line {number}: config.{error}") from error
+    return header
 
 
 def _decode(decoder: msgspec.json.Decoder[Any], path: Path, number: int, line: bytes) -> Any:
@@ -179,9 +204,9 @@ def _event(record: EventRecord, config: Config, known: set[str]) -> Event:
 
 
 def _request(record: RequestRecord) -> Request:
-    fields = {name: getattr(record, name) for name in record.__struct_fields__}
-    fields["items"] = tuple(EncoderItem(item.offset, item.length, item.content) for item in record.items)
-    return Request(**fields)
+    told = {name: getattr(record, name) for name in record.__struct_fields__}
+    told["items"] = tuple(EncoderItem(item.offset, item.length, item.content) for item in record.items)
+    return Request(**told)
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -196,19 +221,27 @@ def write(path: Path, header: Header, events: Sequence[Event], plans: Iterable[S
 def encode(header: Header, events: Sequence[Event], plans: Iterable[StepPlan | None] = ()) -> bytes:
     """The lines of a trace."""
     remaining = iter(plans)
-    lines = [msgspec.json.encode(header)]
+    lines = [msgspec.json.encode(_without_defaults(header))]
     for event in events:
         plan = next(remaining, None) if isinstance(event, StepEvent) else None
         lines.append(msgspec.json.encode(_record(event, plan)))
     return b"\n".join(lines) + b"\n"
 
 
+def _without_defaults(header: Header) -> dict[str, Any]:
+    """A header that tells of its configuration what is not the default."""
+    told: dict[str, Any] = msgspec.to_builtins(header)
+    defaults = {field.name: field.default for field in fields(Config)}
+    told["config"] = {name: value for name, value in told["config"].items() if value != defaults[name]}
+    return told
+
+
 def _record(event: Event, plan: StepPlan | None) -> EventRecord:
     match event:
         case Add(request, script):
-            fields = {name: getattr(request, name) for name in RequestRecord.__struct_fields__}
-            fields["items"] = tuple(ItemRecord(*item) for item in request.items)
-            return AddRecord(RequestRecord(**fields), ScriptRecord(tuple(script.output), script.drafts))
+            told = {name: getattr(request, name) for name in RequestRecord.__struct_fields__}
+            told["items"] = tuple(ItemRecord(*item) for item in request.items)
+            return AddRecord(RequestRecord(**told), ScriptRecord(tuple(script.output), script.drafts))
         case Abort(request_id):
             return AbortRecord(request_id)
         case GrammarReady(request_id):
@@ -225,8 +258,7 @@ def step_record(plan: StepPlan) -> StepRecord:
 
 
 def _grant(grant: Grant) -> GrantRecord:
-    fields = grant._asdict()
-    return GrantRecord(**{**fields, "admission": grant.admission.value})
+    return GrantRecord(**{**grant._asdict(), "admission": grant.admission.value})
 
 
 def json_schema() -> dict[str, Any]:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from conformance.generate import Author, Seeded, drain, draw_config, draw_event
-from conformance.lockstep import Ended, Event, Failure, Judge, Session, StepEvent
+from conformance.lockstep import Ended, Failure, Judge, Session
 from conformance.protocol import Implementation
+from spec.events import Event, StepEvent
 from spec.laws import Violation
 from spec.vocabulary import Config
 

@@ -16,10 +16,11 @@ from time import perf_counter
 from typing import Any, cast
 
 from conformance.arrivals import Arrival, prompt
-from conformance.lockstep import Add, Ended, Failure, Judge, Session, StepEvent
-from conformance.model import Script
+from conformance.lockstep import Ended, Failure, Judge, Session
 from conformance.protocol import Implementation, SchedulerUnderTest
+from spec.events import Add, StepEvent
 from spec.formulas import ceil_div, least, most
+from spec.model import Script
 from spec.scheduler import Oracle
 from spec.validity import InvalidInput, check_config
 from spec.vocabulary import Admission, Config, Request, StepPlan

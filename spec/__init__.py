@@ -18,6 +18,10 @@
     observer     what can be seen of any scheduler from outside
     breaches     how a breach of each law is seen
     laws         what must hold of what is seen
+    model        what requests say, decided before any scheduler sees them
+    events       what can happen to a scheduler
+    moves        what can happen next
+    explore      every small state
 
 Tables: `outcomes` has every way in which a micro-step can end.  `rules` has the sentence of every rule.
 

@@ -131,11 +131,11 @@ def _extend_table(a: Attempt) -> tuple[int, ...]:
         a.state.log.append(("take", "capped at the model length"))
     if count == 0:
         return ()
-    keys = len(pool.key_of)
-    taken = tuple(take(pool) for _ in range(count))
+    keys, held = len(pool.key_of), len(live.table)
+    for _ in range(count):
+        live.table.append(take(pool))
     a.state.log.append(("take", "evicts a key" if len(pool.key_of) < keys else "ok"))
-    live.table.extend(taken)
-    return taken
+    return tuple(live.table[held:])
 
 
 def _drafts_of(a: Attempt) -> tuple[int, ...]:

@@ -48,11 +48,11 @@ def publish_complete(state: State, live: Live, computed: int, tokens: int) -> No
     complete = complete_blocks(computed, tokens, len(live.drafts), state.config.block_size)
     if live.drafts:
         _log_odd_counts(state, live, complete, computed + tokens)
-    while live.published < complete:
-        key = _key(state, live, live.published)
+    for index in range(live.published, complete):
+        key = _key(state, live, index)
         state.log.append(("publish", "behind an older duplicate" if key in state.pool.holders else "ok"))
-        publish(state.pool, live.table[live.published], key)
-        live.published += 1
+        publish(state.pool, live.table[index], key)
+        live.published = index + 1
 
 
 def _log_odd_counts(state: State, live: Live, complete: int, tokens: int) -> None:

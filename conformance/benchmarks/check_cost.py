@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 from conformance.lockstep import touched_blocks
-from conformance.model import Script, answer
 from conformance.protocol import load
 from spec import laws
+from spec.model import Script, answer
 from spec.observer import Observer
 from spec.scheduler import Oracle
 from spec.vocabulary import PROFILES, Config, Request

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.adapters.reference import InspectedReference
-from conformance.lockstep import Abort, Add, Event, GrammarReady, Reset, StepEvent
-from conformance.model import Script
 from conformance.protocol import CAPABILITIES, Implementation
 from conformance.selftest.hostile_answers import INSPECTIONS, PLANS, RESULTS, Evil, Slow
+from spec.events import Abort, Add, Event, GrammarReady, Reset, StepEvent
+from spec.model import Script
 from spec.vocabulary import Config, EncoderItem, ModelOutput, Refused, Request, StepPlan, StepResult
 
 CONFIG = Config(

@@ -18,11 +18,12 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from conformance.lockstep import Judge, Level, StepEvent
+from conformance.lockstep import Judge, Level
 from conformance.selftest.sabotage import Sabotage
 from conformance.selftest.tables import SABOTAGES
 from conformance.shrink import failure_of
 from conformance.walk import FailedRun, Tally, walk
+from spec.events import StepEvent
 from spec.laws import LAW_BY_ID, Violation
 from spec.vocabulary import PROFILES
 

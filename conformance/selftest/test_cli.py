@@ -11,12 +11,13 @@ from typer.testing import CliRunner, Result
 from conformance import trace
 from conformance.adapters.reference import InspectedReference
 from conformance.cli import main
-from conformance.lockstep import Failure, Judge, Level, StepEvent
+from conformance.lockstep import Failure, Judge, Level
 from conformance.pages import ROOT
 from conformance.protocol import load
 from conformance.record import save, spec_plans
 from conformance.replay import replay
 from conformance.walk import FailedRun, Tally, walk
+from spec.events import StepEvent
 from spec.laws import LAWS
 from spec.vocabulary import PROFILES, Config, StepPlan
 

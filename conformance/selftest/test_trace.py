@@ -11,10 +11,11 @@ import pytest
 
 from conformance.adapters import reference
 from conformance.generate import Author, Seeded, draw_config, draw_event
-from conformance.lockstep import Event, Judge, Session, StepEvent
+from conformance.lockstep import Judge, Session
 from conformance.protocol import CAPABILITIES
 from conformance.replay import replay
 from conformance.trace import SCHEMA_VERSION, BadTrace, Header, read, step_record, write
+from spec.events import Event, StepEvent
 from spec.vocabulary import PROFILES, StepPlan
 
 PROFILE = PROFILES["vllm-0.8.5"]
