@@ -7,7 +7,7 @@ VLLM_VENV = .venv-vllm-$(VERSION)
 VLLM_PINS = conformance/adapters/environments/vllm-$(VERSION).txt
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: conformance test check vllm docs clean
+.PHONY: conformance test check vllm cross-check docs clean
 
 conformance: $(INSTALLED)  ## the suite against the embedded reference engine
 	$(VENV)/bin/pytest conformance/ -n auto
@@ -25,9 +25,14 @@ vllm: $(VLLM_VENV)/.installed  ## the suite against a real release: make vllm VE
 	$(VLLM_VENV)/bin/pytest conformance/ --impl vllm -n auto
 	$(VLLM_VENV)/bin/pytest gpu_check/ --impl vllm -n auto
 
+cross-check: $(INSTALLED)  ## the counting core against SPIN: needs the packages spin and gcc
+	$(VENV)/bin/python -m spec.cross_check
+
 docs: $(INSTALLED)  ## writes the generated pages anew
 	$(VENV)/bin/python -m conformance.pages
 	$(VENV)/bin/python -m conformance.selftest.sabotages --write
+	$(VENV)/bin/python -m gpu_check.faults.hunt --write
+	$(VENV)/bin/python -m conformance.corpus
 
 clean:
 	rm -rf $(VENV) .venv-vllm-* build *.egg-info failures .hypothesis .mypy_cache .ruff_cache

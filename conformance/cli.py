@@ -1,4 +1,4 @@
-"""`schedspec`: replay traces, run workloads, walk for hours, search every small state.
+"""`schedspec`: replay traces, run workloads, walk for hours, search every small state, generate.
 
 Exit codes: 0 when everything holds, 1 at a violation, 2 for an input that cannot be used, told in one line;
 130 for a search that was interrupted, after its report.
@@ -17,8 +17,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from conformance import deviations, exploration, exploration_view, pages, report, trace
+from conformance import deviations, exploration, exploration_view, generation_view, pages, report, trace
 from conformance.arrivals import FORMATS, BadWorkload, read
+from conformance.campaign import campaign
 from conformance.lockstep import Failure, Judge, Level
 from conformance.protocol import Implementation, UnknownImplementation, load
 from conformance.record import save
@@ -26,9 +27,11 @@ from conformance.replay import Unsupported, replay
 from conformance.smoke import first_problem
 from conformance.walk import FailedRun, Tally, walk
 from conformance.workload import DEFAULT_CONFIG, DEFAULT_SCALE, FailedWorkload, drive, fit
+from reference.model_config import DTYPES, BadModel, ModelConfig
+from reference.placement import place
 from spec.explore.search import DEFAULT_LIMIT
-from spec.validity import InvalidInput
-from spec.vocabulary import PROFILES, Config, Profile
+from spec.validity import InvalidInput, check_config
+from spec.vocabulary import PROFILES, Config, Profile, Refused
 
 VIOLATION, BAD_INPUT, INTERRUPTED = 1, 2, 130
 DEFAULT_PROFILE = "vllm-0.8.5"
@@ -73,10 +76,12 @@ def _one_line_for_bad_input() -> Iterator[None]:
     try:
         yield
     except (
+        BadModel,
         BadOption,
         BadWorkload,
         exploration.UnknownScope,
         InvalidInput,
+        Refused,
         UnknownImplementation,
         deviations.BadDeviations,
         trace.BadTrace,
@@ -148,7 +153,7 @@ def replay_traces(
     with _one_line_for_bad_input():
         implementation = load(impl)
         known = deviations.load(implementation.deviations)
-        runs = [(path, trace.read(path)) for path in traces]
+        runs = [(path, each) for path in traces for each in trace.read_all(path)]
         judges = [
             Judge(_profile(profile or t.header.profile), _level(level or t.header.level), known, time_limit)
             for _, t in runs
@@ -244,8 +249,8 @@ def walk_for_long(
 
 @main.command("explore")
 def explore_scopes(
-    scopes: Annotated[list[str] | None, typer.Argument(metavar="[SCOPE...]", help="names or patterns")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="processes that expand states")] = 1,
+    scopes: Annotated[list[str] | None, typer.Argument(metavar="SCOPE...", help="names or patterns")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="processes, each with a scope of its own")] = 1,
     limit: Annotated[int, typer.Option(min=1, help="states of a scope; beyond, it is not complete")] = DEFAULT_LIMIT,
     renaming: Annotated[bool, typer.Option(help="count states up to renaming of blocks and equal requests")] = True,
     report_file: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="write a JSON report")] = None,
@@ -261,9 +266,7 @@ def explore_scopes(
     with _one_line_for_bad_input():
         found = exploration.chosen(scopes or [])
     with exploration_view.bar(found) as show:
-        result = exploration.campaign(
-            found, rename=renaming, limit=limit, workers=workers, failures=failures, progress=show
-        )
+        result = campaign(found, exploration.Settings(renaming, limit, failures), workers=workers, progress=show)
     exploration_view.show(console, result)
     if report_file is not None:
         report_file.write_bytes(exploration.encode(result))
@@ -271,6 +274,71 @@ def explore_scopes(
         raise typer.Exit(VIOLATION)
     if result.interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+@main.command("generate")
+def generate_text(
+    requests: Annotated[int, typer.Option(min=1, help="how many prompts")] = 8,
+    tokens: Annotated[int, typer.Option(min=1, help="tokens to generate for each")] = 24,
+    blocks: Blocks = 24,
+    block_size: BlockSize = 4,
+    budget: Budget = 32,
+    seats: Seats = 6,
+    model_len: ModelLen = 64,
+    threshold: Threshold = 0,
+    drafts: Annotated[int, typer.Option(help="tokens that prompt lookup may propose")] = 0,
+    heads: Annotated[int, typer.Option(help="query heads of the model")] = ModelConfig().heads,
+    kv_heads: Annotated[int, typer.Option(help="heads of keys and values")] = ModelConfig().kv_heads,
+    head_size: Annotated[int, typer.Option(help="elements of a head")] = ModelConfig().head_size,
+    device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
+    dtype: Annotated[str, typer.Option(help=", ".join(DTYPES))] = "float32",
+    attention: Annotated[str, typer.Option(help="paged or triton")] = "paged",
+    seed: Annotated[int, typer.Option(help="of prompts and weights")] = 0,
+    delay: Annotated[float, typer.Option(min=0, help="seconds to look at each step on a terminal")] = 0.1,
+) -> None:
+    """Let the reference engine generate: scheduler, paged cache and a small random model.
+
+    Prints each step with its budget and preemptions; needs the extra `torch`.
+    """
+    with _one_line_for_bad_input():
+        config = check_config(Config(blocks, block_size, budget, seats, model_len, threshold, True, drafts))
+        model = ModelConfig(heads=heads, kv_heads=kv_heads, head_size=head_size, seed=seed)
+        place(device, dtype)  # before what needs torch is imported
+        from reference.engine import Engine
+
+        engine = Engine(model, config, device, dtype, attention)
+        prompts = generation_view.prompts(requests, config, model.vocabulary, tokens, seed)
+        for prompt in prompts:
+            engine.add(prompt)
+    generation_view.run(Console(), engine, prompts, delay)
+
+
+@main.command("prove")
+def prove_the_laws(
+    only: Annotated[
+        str, typer.Option("--only", metavar="NAME", help="a theorem, or part of the name of an action")
+    ] = "",
+    as_json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write everything there")] = None,
+    mutants: Annotated[bool, typer.Option(help="also break the actions, to see each proof fail")] = True,
+    failures: Annotated[Path, typer.Option(metavar="DIR", help="where runs of counterexamples go")] = Path("failures"),
+) -> None:
+    """Prove the laws with Z3, about the very functions that run.
+
+    Needs the extra `proofs`.
+    """
+    try:
+        from conformance import proof_view
+    except ModuleNotFoundError as missing:
+        typer.echo(f"schedspec: {missing.name} is missing: pip install 'schedspec[proofs]'", err=True)
+        raise typer.Exit(BAD_INPUT) from None
+    with _one_line_for_bad_input():
+        if not proof_view.known(only):
+            raise BadOption(f"--only {only}: no theorem and no action of that name")
+    proofs = proof_view.run(_bar, only, mutants, failures)
+    if as_json is not None:
+        as_json.write_bytes(proof_view.as_json(proofs))
+    if not proof_view.show(Console(), proofs):
+        raise typer.Exit(VIOLATION)
 
 
 @main.command("schema")

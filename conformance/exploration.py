@@ -9,20 +9,20 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from conformance import trace
 from spec.explore.family import family
 from spec.explore.liveness import Stuck, find_stuck
-from spec.explore.runs import run_of
+from spec.explore.runs import describe, follow, run_of
 from spec.explore.scope import Scope
 from spec.explore.scopes import COMMITTED, DROPPED
-from spec.explore.search import INTERRUPTED, Graph, explore
+from spec.explore.search import DEFAULT_LIMIT, INTERRUPTED, Graph, Progress, explore
 from spec.laws import LAW_BY_ID
 from spec.moves import Move
 from spec.outcomes import OUTCOMES
@@ -35,6 +35,7 @@ class Searched(msgspec.Struct):
 
     stopped  why the search is not complete, or empty
     breach   the law that broke, with its message
+    way      the moves of the shortest way to the breach
     stuck    the kind of a cycle without progress, with its moves
     premise  the premise that is dropped in this scope: it must get stuck
     trace    the file with the shortest run to the breach or the cycle
@@ -48,6 +49,7 @@ class Searched(msgspec.Struct):
     seconds: float
     stopped: str = ""
     breach: str = ""
+    way: str = ""
     stuck: str = ""
     premise: str = ""
     trace: str = ""
@@ -90,37 +92,50 @@ def chosen(patterns: Sequence[str]) -> list[Scope]:
     return [s for s in scopes if not patterns or any(fnmatchcase(s.name, pattern) for pattern in patterns)]
 
 
-def campaign(
-    scopes: Sequence[Scope],
-    *,
-    rename: bool,
-    limit: int,
-    workers: int,
-    failures: Path,
-    progress: Callable[[int, float, Graph], None] = lambda number, since, graph: None,
-) -> Report:
-    """Searches scope by scope; `progress` is told the scope's number, when it began and its graph so far."""
-    report = Report(rename)
+class Settings(NamedTuple):
+    """How each scope is searched; `failures` is where the shortest failing runs are written."""
+
+    rename: bool = True
+    limit: int = DEFAULT_LIMIT
+    failures: Path = Path("failures")
+
+
+class Result(NamedTuple):
+    """What the search of one scope gave."""
+
+    searched: Searched
+    rows: Counter[tuple[str, str]]
+    stakes: Counter[str]
+
+
+def search(scope: Scope, settings: Settings, progress: Progress = lambda graph: None) -> Result:
+    """Searches one scope and judges it: laws, then liveness."""
+    start = time.perf_counter()
+    graph = explore(scope, rename=settings.rename, limit=settings.limit, progress=progress)
+    return Result(_judged(graph, time.perf_counter() - start, settings.failures), graph.rows, graph.stakes)
+
+
+def summed(scopes: Sequence[Scope], results: Sequence[Result], settings: Settings) -> Report:
+    """The report of a campaign over `scopes`; those without a result were not searched."""
+    searched = [result.searched for result in results]
+    names = {each.name for each in searched}
+    missing = [scope.name for scope in scopes if scope.name not in names]
     rows: Counter[tuple[str, str]] = Counter()
     stakes: Counter[str] = Counter()
-    try:
-        for number, scope in enumerate(scopes):
-            start = time.perf_counter()
-            show = partial(progress, number, start)
-            graph = explore(scope, rename=rename, limit=limit, workers=workers, progress=show)
-            rows.update(graph.rows)
-            stakes.update(graph.stakes)
-            report.searched.append(_judged(graph, time.perf_counter() - start, failures))
-            if graph.stopped == INTERRUPTED:
-                raise KeyboardInterrupt
-    except KeyboardInterrupt:
-        report.interrupted = True
-        report.not_searched = [scope.name for scope in scopes[len(report.searched) :]]
-    report.outcomes = {f"{action}: {outcome}": rows[action, outcome] for action, outcome in OUTCOMES}
-    report.never = [row for row, count in report.outcomes.items() if not count]
-    report.laws_at_stake = {law: stakes[law] for law in LAW_BY_ID}
-    report.laws_never_at_stake = [law for law, count in report.laws_at_stake.items() if not count]
-    return report
+    for result in results:
+        rows.update(result.rows)
+        stakes.update(result.stakes)
+    outcomes = {f"{action}: {outcome}": rows[action, outcome] for action, outcome in OUTCOMES}
+    return Report(
+        settings.rename,
+        searched,
+        missing,
+        outcomes,
+        never=[row for row, count in outcomes.items() if not count],
+        laws_at_stake={law: stakes[law] for law in LAW_BY_ID},
+        laws_never_at_stake=[law for law in LAW_BY_ID if not stakes[law]],
+        interrupted=bool(missing) or any(each.stopped == INTERRUPTED for each in searched),
+    )
 
 
 def _judged(graph: Graph, seconds: float, failures: Path) -> Searched:
@@ -133,7 +148,9 @@ def _judged(graph: Graph, seconds: float, failures: Path) -> Searched:
     )
     if graph.breach is not None:
         found.breach = str(graph.breach.violation)
-        found.trace = write(graph, [*graph.way(graph.breach.state), graph.breach.move], found.breach, failures)
+        way = [*graph.way(graph.breach.state), graph.breach.move]
+        found.way = describe(run_of(scope, way, rename=graph.renames))
+        found.trace = write(graph, way, found.breach, failures)
     elif not graph.stopped and (stuck := find_stuck(graph)) is not None:
         found.stuck = told(graph, stuck)
         if dropped is None:
@@ -143,12 +160,10 @@ def _judged(graph: Graph, seconds: float, failures: Path) -> Searched:
 
 def told(graph: Graph, stuck: Stuck) -> str:
     """A cycle without progress, in one line."""
-    name = graph.scope.ids[stuck.victim]
-    return f"{stuck.kind} of {name} after {_moves(graph.way(stuck.state))}; round: {_moves(stuck.cycle)}"
-
-
-def _moves(moves: Iterable[Move]) -> str:
-    return ", ".join(f"{move.kind} {move.target}".strip() for move in moves)
+    before = graph.way(stuck.state)
+    events, names = follow(graph.scope, before, rename=graph.renames)
+    round_trip = run_of(graph.scope, [*before, *stuck.cycle], rename=graph.renames)[len(before) :]
+    return f"{stuck.kind} of {names[stuck.victim]} after {describe(events)}; round: {describe(round_trip)}"
 
 
 def write(graph: Graph, moves: Sequence[Move], note: str, directory: Path) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 
-from conformance.exploration import Report, Searched
+from conformance.campaign import Progress
+from conformance.exploration import Report, Result, Searched
 from conformance.report import plain
 from spec.explore.scope import Scope
 from spec.explore.scopes import COMMITTED, DROPPED
@@ -21,12 +23,12 @@ from spec.explore.search import Graph
 SINGLE = {scope.name for scope in COMMITTED} | {dropped.scope.name for dropped in DROPPED}
 """Scopes with a line of their own; those of the family share one for each feature."""
 
-COLUMNS = ("scope", "scopes", "states", "transitions", "depth", "seconds", "transitions/s")
+COLUMNS = ("scope", "scopes", "states", "transitions", "depth", "seconds", "per second")
 
 
 @contextmanager
-def bar(scopes: list[Scope]) -> Iterator[Callable[[int, float, Graph], None]]:
-    """A bar over the scopes, with states, transitions, rate and depth of the one that is searched."""
+def bar(scopes: list[Scope]) -> Iterator[Progress]:
+    """A bar over the scopes, with states, transitions and rate of all, and the depth of the last."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.fields[name]:24}"),
@@ -35,13 +37,20 @@ def bar(scopes: list[Scope]) -> Iterator[Callable[[int, float, Graph], None]]:
         TimeElapsedColumn(),
         TextColumn("{task.fields[told]}"),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=len(scopes), name="", told="")
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
+        task = shown.add_task("", total=len(scopes), name="", told="")
 
-        def show(number: int, since: float, graph: Graph) -> None:
-            rate = graph.transitions / max(time.perf_counter() - since, 1e-9)
-            told = f"{len(graph.values)} states, {graph.transitions} transitions, {rate:.0f}/s, depth {graph.depth}"
-            progress.update(task, completed=number, name=graph.scope.name, told=told)
+        start = time.perf_counter()
+
+        def show(finished: Sequence[Result], graph: Graph | None) -> None:
+            graphs = [result.searched for result in finished]
+            states = sum(each.states for each in graphs) + (len(graph.values) if graph else 0)
+            transitions = sum(each.transitions for each in graphs) + (graph.transitions if graph else 0)
+            depth = graph.depth if graph else graphs[-1].depth
+            name = graph.scope.name if graph else graphs[-1].name
+            rate = transitions / (time.perf_counter() - start)
+            told = f"{states} states, {transitions} transitions, {rate:.0f}/s, depth {depth}"
+            shown.update(task, completed=len(finished), name=name, told=told)
 
         yield show
 
@@ -53,7 +62,8 @@ def show(console: Console, report: Report) -> None:
         if each.premise:
             plain(console, f"dropped premise, {each.premise}: {each.name}", f"  {each.stuck or 'NOBODY IS STUCK'}")
         elif each.breach or each.stuck:
-            plain(console, f"FAILED {each.name}: {each.breach or each.stuck}", f"  written to {each.trace}")
+            plain(console, f"FAILED {each.name}: {each.breach or each.stuck}")
+            plain(console, *([f"  after {each.way}"] if each.way else []), f"  written to {each.trace}")
         if each.stopped:
             plain(console, f"not complete: {each.name}: {each.stopped}")
     if report.not_searched:
@@ -62,13 +72,17 @@ def show(console: Console, report: Report) -> None:
     plain(console, f"laws never at stake: {', '.join(report.laws_never_at_stake) or 'none'}")
     states, transitions = sum(s.states for s in report.searched), sum(s.transitions for s in report.searched)
     failed = sum(each.failed for each in report.searched)
-    verdict = f"{failed} scopes FAILED" if failed else "every law holds in every state"
-    extent = "complete" if report.complete else "NOT complete"
-    plain(console, f"{len(report.searched)} scopes, {states} states, {transitions} transitions, {extent}: {verdict}")
+    verdict = f"{failed} scopes FAILED" if failed else "no law breaks"
+    extent = "every state" if report.complete else "NOT every state"
+    plain(
+        console,
+        f"{len(report.searched)} scopes, {states} states, {transitions} transitions, {extent} was searched: {verdict}",
+    )
 
 
 def _table(searched: Iterable[Searched]) -> Table:
     table = Table(*COLUMNS, box=box.SIMPLE)
+    table.columns[0].no_wrap = True
     for column in table.columns[1:]:
         column.justify = "right"
     for name, found in groupby(searched, _line_of):

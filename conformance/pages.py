@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from conformance import deviations, trace
+from conformance import deviations, exploration_page, trace
 from spec.laws import LAWS
 from spec.outcomes import OUTCOMES
 from spec.rules import RULES
@@ -88,6 +88,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/laws.md": laws_page,
     "docs/rules.md": rules_page,
     "docs/deviations.md": deviations_page,
+    "docs/exploration.md": lambda: NOTE + exploration_page.page(),
     "conformance/schema/trace.schema.json": schema,
 }
 

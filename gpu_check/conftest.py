@@ -5,7 +5,6 @@ Without torch every module here is skipped, unless one of the options asks for t
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from conformance.lockstep import Judge, Level
 from conformance.options import BAD_INPUT, DEFAULT, add_impl
 from conformance.protocol import Implementation, UnknownImplementation, load
 from reference.model_config import DTYPES, BadModel
-from reference.placement import place
+from reference.placement import installed, place
 from spec.vocabulary import PROFILES
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class Run:
         self.device: str = config.getoption("--device") or "cpu"
         self.dtypes: list[str] = config.getoption("--dtype") or list(DTYPES)
         self.attention: str = config.getoption("--attention") or "paged"
-        self.has_torch = importlib.util.find_spec("torch") is not None
+        self.has_torch = installed("torch")
         asked = any(config.getoption(name) for name in ("--device", "--dtype", "--attention"))
         try:
             self.implementations = {name: load(name) for name in self.names}

@@ -74,6 +74,8 @@ class OwnerMap:
             for position in range(row.start, row.end):
                 content = self._content(row, position, views, truths)
                 self._shadow.write(batch.slots[first + position - row.start], content)
+        for slot in batch.slots[sum(len(row.inputs) for row in batch.rows) :]:
+            self._shadow.clear(slot)  # padding leaves nothing that anybody may rely on
         for row, table, kv_len in zip(batch.rows, batch.tables, batch.kv_lens, strict=False):
             yield from self._reads(row, table, kv_len, batch.block_size, views, truths)
 
@@ -189,6 +191,11 @@ def not_finite(layers: list[Tensor], batch: Batch) -> Iterator[Finding]:
                 break
 
 
+def _bits(tensor: Tensor) -> Tensor:
+    """The same memory as whole numbers, so that NaN equals itself."""
+    return tensor.contiguous().view({8: torch.int64, 4: torch.int32, 2: torch.int16}[tensor.element_size()])
+
+
 def not_written(executor: Executor, record: LayerRecord, batch: Batch) -> Iterator[Finding]:
     """Slots of requests that do not hold what was to be written, after the whole step; where each must be is asked
     of the rows, not of what the kernels were told."""
@@ -199,6 +206,6 @@ def not_written(executor: Executor, record: LayerRecord, batch: Batch) -> Iterat
         for layer, (keys, values) in enumerate(record.written):
             stored = executor.cache.read(layer, index)
             due = (keys[first : first + len(slots)], values[first : first + len(slots)])
-            if not all(torch.equal(found, wanted) for found, wanted in zip(stored, due, strict=True)):
+            if not all(torch.equal(_bits(found), _bits(wanted)) for found, wanted in zip(stored, due, strict=True)):
                 yield Finding("written", row.request_id, f"layer {layer}: slots of {row.start}..{row.end} differ")
                 break

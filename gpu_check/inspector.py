@@ -37,16 +37,17 @@ class Inspector:
         known = dict(truths)
         self.sampled = {}
         self.record.clear()
+        findings: list[Finding] = []
         try:
             batch = self.executor.prepare(plan)
+            self._hand_out(plan)
+            if not batch.rows:
+                return []
+            self.change(batch)
+            findings.extend(self.owners.follow(batch, known))
+            self.sampled = self.executor.run(batch, plan)
         except OutOfBounds as error:
-            return [Finding("bounds", str(error).partition(":")[0], str(error))]
-        self._hand_out(plan)
-        if not batch.rows:
-            return []
-        self.change(batch)
-        findings = list(self.owners.follow(batch, known))
-        self.sampled = self.executor.run(batch, plan)
+            return [*findings, Finding("bounds", str(error).partition(":")[0], str(error))]
         findings.extend(not_finite(self.record.attended, batch))
         findings.extend(not_written(self.executor, self.record, batch))
         findings.extend(self.numbers.attended(self.record.attended, batch, known))

@@ -1,7 +1,7 @@
 """Lockstep sessions whose plans are carried out on tensors, with every detector on.
 
-Which decisions the scheduler under test takes is judged in `conformance`.  What
-the model says comes from the scripts of the run, so that a difference in the numbers cannot change the plans.
+Which decisions the scheduler under test takes is judged in `conformance`.  What the model says comes from the
+scripts of the run, so that a difference in the numbers cannot change the plans.
 A run in the other direction, with the text of the model itself, first asks the oracle what that is (`speak`).
 """
 
@@ -19,7 +19,7 @@ from gpu_check.oracle import Oracle, greedy_text
 from reference.attention import load
 from reference.executor import Executor
 from reference.model import Model
-from reference.model_config import ModelConfig
+from reference.model_config import ModelConfig, check_model
 from reference.placement import check_cache_fits, place
 from spec.events import Abort, Add, Event
 from spec.model import Script
@@ -47,6 +47,7 @@ class Setting:
     def executor(self, config: Config) -> Executor:
         """A fresh executor; raises BadModel before anything is allocated."""
         placement = place(self.device, self.dtype)
+        check_model(self.model)
         attend = load(self.attention)
         sized = config if self.blocks is None else replace(config, num_blocks=self.blocks)
         check_cache_fits(self.model, sized, self.dtype, placement)
@@ -100,11 +101,15 @@ class TensorSession(Session):
             self.confirmed[foreign[0].id] += 1
             raise Ended(foreign[0])
         if findings:
-            raise NumbersDiffer(findings, step.plan)
+            self.report(findings, step.plan)
         output = super().answer(step)
         self.inspector.executor.settle(output.sampled)
         self._meet_verdicts(step, output)
         return output
+
+    def report(self, findings: Sequence[Finding], plan: StepPlan) -> None:
+        """What becomes of findings."""
+        raise NumbersDiffer(findings, plan)
 
     def _meet_verdicts(self, step: StepSeen, output: ModelOutput) -> None:
         for grant in step.plan.grants:

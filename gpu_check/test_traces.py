@@ -11,7 +11,7 @@ import conformance
 from conformance.lockstep import Ended, Judge
 from conformance.protocol import Implementation
 from conformance.replay import needed
-from conformance.trace import read
+from conformance.trace import Trace, read
 from gpu_check.inspector import Inspector
 from gpu_check.runs import Setting, TensorSession
 
@@ -23,9 +23,8 @@ READS_FOREIGN_KV = "item-missing-from-key-read"
 """A known deviation behind which a run goes on, with numbers that must differ."""
 
 
-def replay(path: Path, implementation: Implementation, judge: Judge, setting: Setting) -> TensorSession:
+def replay(trace: Trace, implementation: Implementation, judge: Judge, setting: Setting) -> TensorSession:
     """The session after the last event, or where a known deviation ended it."""
-    trace = read(path)
     if missing := needed(trace) - implementation.capabilities:
         pytest.skip(f"unsupported: {trace.header.id} needs {', '.join(sorted(missing))}")
     inspector = Inspector(setting.executor(trace.header.config))
@@ -48,7 +47,7 @@ def test_trace(
     sessions: list[TensorSession],
 ) -> None:
     """Padding rows among those of requests, too: batches are padded to a multiple of four tokens."""
-    sessions.append(replay(path, implementation, judge, replace(setting, dtype=dtype, pad_to=4)))
+    sessions.append(replay(read(path), implementation, judge, replace(setting, dtype=dtype, pad_to=4)))
 
 
 def test_a_known_read_of_foreign_kv_shows_in_the_numbers(
@@ -57,4 +56,4 @@ def test_a_known_read_of_foreign_kv_shows_in_the_numbers(
     if not any(known.id == READS_FOREIGN_KV for known in judge.known.entries):
         pytest.skip(f"{implementation.name} is not known to read foreign KV")
     path = next(path for path in TRACES if path.stem == READS_FOREIGN_KV)
-    assert replay(path, implementation, judge, setting).confirmed[READS_FOREIGN_KV] == 1
+    assert replay(read(path), implementation, judge, setting).confirmed[READS_FOREIGN_KV] == 1

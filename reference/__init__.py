@@ -5,4 +5,8 @@ means something.  One file for each piece of state: `free_queue`, `prefix_keys`,
 and `block_pool` know blocks, `kv_cache` knows block tables, `encoder_cache` knows items,
 `live_request` and `waiting_queue` know requests, `limits` knows when a request ends, and
 `scheduler` decides.
+
+The other half computes, on torch: `model_config`, `placement` and `weights` say what the model is, `batch` and `bounds`
+what a step computes, `kv_tensors` and `attention` where KV lies and how it is read, `model` puts these together,
+`executor` carries out the plans of any scheduler, and `engine` joins both halves.  Deciding needs no torch.
 """

@@ -38,8 +38,9 @@ class Engine:
         placement = place(device, dtype)
         check_model(model)
         check_cache_fits(model, config, dtype, placement)
+        attend = load(attention)
         self.scheduler = Scheduler(config)
-        self.executor = Executor(Model(model, placement), config, load(attention))
+        self.executor = Executor(Model(model, placement), config, attend)
         self.texts: dict[str, list[int]] = {}
         self._prompts: dict[str, Sequence[int]] = {}
 
@@ -53,6 +54,10 @@ class Engine:
     @property
     def busy(self) -> bool:
         return bool(self.scheduler.live)
+
+    @property
+    def free_blocks(self) -> int:
+        return self.scheduler.kv_cache.pool.free_blocks
 
     def step(self) -> EngineStep:
         """Schedules, computes, samples and commits once."""

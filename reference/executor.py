@@ -16,7 +16,7 @@ from torch import Tensor
 
 from reference.attention import Attention
 from reference.batch import Batch, Row
-from reference.bounds import OutOfBounds, check_row
+from reference.bounds import OutOfBounds, check_batch, check_row
 from reference.kv_tensors import KVTensors
 from reference.model import Model, Watch
 from spec.vocabulary import Admission, Config, Grant, Request, StepPlan
@@ -96,7 +96,8 @@ class Executor:
         return batch
 
     def run(self, batch: Batch, plan: StepPlan) -> dict[str, Sampling]:
-        """Runs a prepared batch."""
+        """Runs a prepared batch.  Raises OutOfBounds."""
+        check_batch(batch, self.config.num_blocks)
         drafts = {grant.request_id: grant.drafts for grant in plan.grants}
         sampling = [(row, first) for row, first in zip(batch.rows, batch.firsts, strict=False) if row.sampling]
         at = [first + len(row.inputs) - n for row, first in sampling for n in range(row.sampling, 0, -1)]

@@ -26,9 +26,17 @@ class Placement(NamedTuple):
     accumulate: torch.dtype
 
 
+def installed(name: str) -> bool:
+    """Whether a package can be imported; what only poses as a module, without a spec, cannot."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ValueError:
+        return False
+
+
 def place(device: str, dtype: str) -> Placement:
     """The placement that two names stand for; raises BadModel without torch, without CUDA, for an unknown type."""
-    if importlib.util.find_spec("torch") is None:
+    if not installed("torch"):
         raise BadModel("torch is not installed: pip install 'schedspec[torch]'")
     if dtype not in DTYPES:
         raise BadModel(f"--dtype {dtype}: not one of {', '.join(DTYPES)}")

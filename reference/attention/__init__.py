@@ -17,6 +17,7 @@ from torch import Tensor
 
 from reference.batch import Tables
 from reference.model_config import BadModel
+from reference.placement import installed
 
 
 class Attention(Protocol):
@@ -31,8 +32,7 @@ def load(name: str) -> Attention:
     """The function behind `--attention NAME`; raises BadModel where it is unknown or cannot be had here."""
     if name not in ATTENTIONS:
         raise BadModel(f"--attention {name}: not one of {', '.join(ATTENTIONS)}")
-    try:
-        attend: Attention = importlib.import_module(ATTENTIONS[name]).attend
-    except ImportError as error:
-        raise BadModel(f"--attention {name}: {error}") from error
+    if name == "triton" and not installed("triton"):
+        raise BadModel(f"--attention {name}: triton is not installed: pip install 'schedspec[triton]'")
+    attend: Attention = importlib.import_module(ATTENTIONS[name]).attend
     return attend

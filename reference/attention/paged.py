@@ -1,7 +1,8 @@
 """Paged attention in torch alone: gather the pages of a row, then dense attention over them.
 
-All single-token rows go together, in one gather that is as wide as the longest of them: many small gathers cost
-several times more.  Chunks go one by one: to pad them to each other would cost more than the loop.
+Single-token rows go together, in gathers that are as wide as the longest of them: many small gathers cost several
+times more.  But no gather is larger than a cache, where there is one: memory that is touched once is slow memory.
+Chunks go one by one: to pad them to each other would cost more than the loop.
 """
 
 from __future__ import annotations
@@ -12,20 +13,37 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from reference.batch import Tables
 
+GATHERED_ELEMENTS = {"cpu": 2**20, "cuda": 2**30}
+"""The most elements of keys that are gathered at once, if more than one row is left."""
+
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, tables: Tables, scale: float) -> Tensor:
     """See `reference.attention`."""
     attended = torch.empty_like(queries)
     decodes = [row for row, count in enumerate(tables.count_of) if count == 1]
-    if decodes:
-        at = torch.tensor([tables.first_of[row] for row in decodes], dtype=torch.int64, device=queries.device)
-        attended[at] = _decode(queries[at], keys, values, tables, decodes, scale)
+    for rows in _groups(decodes, tables, keys):
+        at = torch.tensor([tables.first_of[row] for row in rows], dtype=torch.int64, device=queries.device)
+        attended[at] = _decode(queries[at], keys, values, tables, rows, scale)
     for row, count in enumerate(tables.count_of):
         if count > 1:
             first = tables.first_of[row]
             chunk = slice(first, first + count)
             attended[chunk] = _chunk(queries[chunk], keys, values, tables, row, scale)
     return attended
+
+
+def _groups(rows: list[int], tables: Tables, keys: Tensor) -> list[list[int]]:
+    """The rows in order, cut where their pages would outgrow a gather."""
+    most = GATHERED_ELEMENTS[keys.device.type] // (keys.shape[2] * keys.shape[3])
+    groups: list[list[int]] = []
+    widest = 0
+    for row in rows:
+        widest = max(widest, tables.kv_len_of[row])
+        if not groups or (len(groups[-1]) + 1) * widest > most:
+            groups.append([])
+            widest = tables.kv_len_of[row]
+        groups[-1].append(row)
+    return groups
 
 
 def _decode(queries: Tensor, keys: Tensor, values: Tensor, tables: Tables, rows: list[int], scale: float) -> Tensor:

@@ -1,4 +1,4 @@
-"""Scopes of the counting core: prefix caching off, requests that are counts, pools in which they press on each other."""
+"""Scopes of the counting core: no prefix caching, requests that are counts, pools in which they press on each other."""
 
 from __future__ import annotations
 
@@ -39,5 +39,8 @@ COMPARED: tuple[Scope, ...] = (
 )
 """Small enough to be searched without renaming: states and transitions must be equal."""
 
-LARGE = _core("large", (6, 1), ((2, 4), (2, 4), (2, 4)), budget=4, seats=3, longest=8, aborts=True)
-"""The blocks of the pool in any order, equal requests in any order: what renaming is for."""
+LARGE: tuple[Scope, ...] = (
+    _core("large", (6, 1), ((2, 4), (2, 4), (2, 4)), budget=4, seats=3, longest=8, aborts=True),
+    _core("larger", (6, 2), ((3, 4), (3, 4), (3, 4), (3, 4)), budget=5, seats=3, longest=8, aborts=True),
+)
+"""Equal requests, and the blocks of a pool in any order: what renaming is for.  Without it these take too long."""

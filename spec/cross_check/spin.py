@@ -19,7 +19,8 @@ MOST_REQUESTS = 4
 COMPILE = ("gcc", "-O2", "-DSAFETY", "-DNOREDUCE", "-o", "pan", "pan.c")
 """One process, every step indivisible: there is nothing to reduce by partial order."""
 
-RUN = ("./pan", "-n", "-m10000000", "-w24")
+RUN = ("./pan", "-n", "-m4000000", "-w24")
+"""No list of unreached statements; a stack for the deepest of the cores; a hash table of 2^24 slots."""
 
 
 class Count(NamedTuple):

@@ -7,8 +7,10 @@
     canonical  a world as a value, up to renaming of blocks and of equal requests, and back
     search     breadth first, the graph of what is reachable, the shortest way to a breach
     liveness   deadlocks, and cycles in which somebody computes nothing new
+    runs       a way through a graph as events that anybody can replay
     cover      few runs that take every edge of the graph
-    stakes     which outcomes, rows and laws the scopes reach, and why the rest cannot be reached
+    stakes     when a law is at stake
+    unreached  outcomes that the committed scopes do not reach, and why
 
 The spec that is searched is the one that runs as the oracle, and moves come from the table that random runs draw from.
 """

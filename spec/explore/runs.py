@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from spec.events import Abort, Add, Event, GrammarReady
-from spec.explore.canonical import value_of
+from spec.events import Abort, Add, Event, GrammarReady, Reset, StepEvent
+from spec.explore.canonical import Slot, value_of
 from spec.explore.scope import Scope
 from spec.explore.world import KeysByContent, World, advance
 from spec.moves import STRANGER, Move, event
@@ -19,6 +19,11 @@ from spec.moves import STRANGER, Move, event
 
 def run_of(scope: Scope, moves: Iterable[Move], *, rename: bool = True) -> list[Event]:
     """The events of a way from the initial state, whose moves name slots."""
+    return follow(scope, moves, rename=rename)[0]
+
+
+def follow(scope: Scope, moves: Iterable[Move], *, rename: bool = True) -> tuple[list[Event], dict[Slot, str]]:
+    """The events of a way, and under which id each slot came last."""
     world = World(scope, KeysByContent())
     come: Counter[str] = Counter()
     events = []
@@ -28,7 +33,27 @@ def run_of(scope: Scope, moves: Iterable[Move], *, rename: bool = True) -> list[
             come[meant.target] += 1
         events.append(_told(event(meant, scope.offer), come))
         advance(world, meant)
-    return events
+    slots = value_of(world, rename=rename)[1]
+    return events, {slot: _name(request_id, come) for request_id, slot in slots.items()}
+
+
+def describe(events: Iterable[Event]) -> str:
+    """A run in one line."""
+    return ", ".join(_word(happened) for happened in events)
+
+
+def _word(happened: Event) -> str:
+    match happened:
+        case Add(request):
+            return f"add {request.request_id}"
+        case Abort(request_id):
+            return f"abort {request_id}"
+        case GrammarReady(request_id):
+            return f"grammar of {request_id} ready"
+        case Reset():
+            return "reset"
+        case StepEvent():
+            return "step"
 
 
 def concrete(world: World, move: Move, *, rename: bool = True) -> Move:
@@ -53,4 +78,4 @@ def _told(happened: Event, come: Counter[str]) -> Event:
 
 def _name(request_id: str, come: Counter[str]) -> str:
     times = come[request_id]
-    return request_id if times == 1 else f"{request_id}.{times}"
+    return request_id if times <= 1 else f"{request_id}.{times}"

@@ -118,6 +118,15 @@ COMMITTED: tuple[Scope, ...] = (
         (ask("a", "199919", 1, items=(EncoderItem(1, 3, 30), EncoderItem(5, 1, 10))), ask("b", "12", 2)),
     ),
     Scope(
+        "items-in-a-block",
+        "blocks closed by a generated token behind two items, in a cache for one",
+        _config(4, 3, 4, 2, 6, max_num_encoder_input_tokens=2, encoder_cache_size=1),
+        (
+            ask("a", "99", 2, "12", items=(EncoderItem(0, 1, 10), EncoderItem(1, 1, 12))),
+            ask("b", "99", 2, "12", items=(EncoderItem(0, 1, 11), EncoderItem(1, 1, 12))),
+        ),
+    ),
+    Scope(
         "connector",
         "prefixes from an external store, behind and inside the hits",
         _config(5, 2, 4, 2, 6, use_connector=True),

@@ -1,20 +1,14 @@
 """Breadth first: everything that is reachable in a scope, as a graph, and the shortest way to a breach.
 
-States are expanded in the order in which they were found, also with workers, so that a search always gives the same
-graph.  A search that is stopped, by its limit or by Ctrl-C, says that it is not complete.
+States are expanded in the order in which they were found, so that a search always gives the same graph.  A search that
+is stopped, by its limit or by Ctrl-C, says that it is not complete.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain
 from typing import NamedTuple
 
 from spec.explore.canonical import Slot, Value, value_of, world_of
@@ -31,8 +25,8 @@ DEFAULT_LIMIT = 200_000
 
 INTERRUPTED = "interrupted"
 
-CHUNK = 64
-"""States that a worker expands at a time."""
+STATES_BETWEEN_REPORTS = 64
+"""Expanded states from one report of progress to the next."""
 
 
 class Edge(NamedTuple):
@@ -93,7 +87,7 @@ class Graph:
 
 
 class Step(NamedTuple):
-    """One edge, as a worker reports it; without a value where a law broke."""
+    """One edge before its target has a number; without a value where a law broke."""
 
     move: Move
     value: Value | None
@@ -111,41 +105,23 @@ def explore(
     *,
     rename: bool = True,
     limit: int = DEFAULT_LIMIT,
-    workers: int = 1,
     progress: Progress = lambda graph: None,
 ) -> Graph:
     """The graph of a scope, up to the first breach in breadth-first order."""
-    graph = Graph(scope, rename)
-    initial, _ = value_of(World(scope, KeysByContent()), rename=rename)
+    graph, keys = Graph(scope, rename), KeysByContent()
+    initial, _ = value_of(World(scope, keys), rename=rename)
     numbers = {initial: 0}
     graph.values, graph.found, graph.depths = [initial], [(0, Move("step"))], [0]
     try:
-        with _expander(scope, rename, workers) as expand_all:
-            _search(graph, numbers, expand_all, limit, progress)
+        while len(graph.edges) < len(graph.values) and graph.breach is None and not graph.stopped:
+            _record(graph, numbers, expand(scope, rename, keys, graph.values[len(graph.edges)]))
+            if len(graph.values) > limit:
+                graph.stopped = f"limit of {limit} states"
+            if len(graph.edges) % STATES_BETWEEN_REPORTS == 0:
+                progress(graph)
     except KeyboardInterrupt:
         graph.stopped = INTERRUPTED
     return graph
-
-
-def _search(
-    graph: Graph,
-    numbers: dict[Value, State],
-    expand_all: Callable[[Sequence[Value]], Iterable[list[Step]]],
-    limit: int,
-    progress: Progress,
-) -> None:
-    while len(graph.edges) < len(graph.values):
-        level = graph.values[len(graph.edges) :]
-        for steps in expand_all(level):
-            _record(graph, numbers, steps)
-            if graph.breach is not None:
-                return
-            if len(graph.values) > limit:
-                graph.stopped = f"limit of {limit} states"
-                return
-            if len(graph.edges) % CHUNK == 0:
-                progress(graph)
-    progress(graph)
 
 
 def _record(graph: Graph, numbers: dict[Value, State], steps: list[Step]) -> None:
@@ -169,9 +145,6 @@ def _record(graph: Graph, numbers: dict[Value, State], steps: list[Step]) -> Non
     graph.transitions += len(edges)
 
 
-# --- one state, and many -------------------------------------------------------------------------
-
-
 def expand(scope: Scope, rename: bool, keys: KeysByContent, value: Value) -> list[Step]:
     """Every move out of a state, each in a world of its own."""
     steps = []
@@ -186,41 +159,3 @@ def expand(scope: Scope, rename: bool, keys: KeysByContent, value: Value) -> lis
         renamed = tuple([slots[request_id] for request_id in scope.ids])
         steps.append(Step(move, reached, renamed, outcome.rows, outcome.stakes, []))
     return steps
-
-
-@contextmanager
-def _expander(scope: Scope, rename: bool, workers: int) -> Iterator[Callable[[Sequence[Value]], Iterable[list[Step]]]]:
-    """Expands states in order: here, and wide levels in worker processes, which leave Ctrl-C to this one."""
-    here = partial(expand, scope, rename, KeysByContent())
-    if workers <= 1:
-        yield partial(map, here)
-        return
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(workers, context, _begin, (scope, rename)) as pool:
-
-        def expand_all(level: Sequence[Value]) -> Iterable[list[Step]]:
-            if len(level) < workers * CHUNK:
-                return map(here, level)
-            return chain.from_iterable(pool.map(_expand_part, _parts(level)))
-
-        try:
-            yield expand_all
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _parts(level: Sequence[Value]) -> Iterator[Sequence[Value]]:
-    return (level[start : start + CHUNK] for start in range(0, len(level), CHUNK))
-
-
-_EXPAND: Callable[[Value], list[Step]]
-
-
-def _begin(scope: Scope, rename: bool) -> None:
-    global _EXPAND
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _EXPAND = partial(expand, scope, rename, KeysByContent())
-
-
-def _expand_part(values: Sequence[Value]) -> list[list[Step]]:
-    return [_EXPAND(value) for value in values]

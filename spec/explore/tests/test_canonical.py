@@ -64,3 +64,11 @@ def test_a_seeded_bug_is_found_equally_near(bug: Bug, monkeypatch: pytest.Monkey
     assert without.breach is not None
     assert with_renaming.breach.violation.law == bug.law
     assert with_renaming.depths[with_renaming.breach.state] == without.depths[without.breach.state]
+
+
+def test_a_key_does_not_depend_on_what_came_first() -> None:
+    forward, backward = KeysByContent(), KeysByContent()
+    contents = [(0, 0, (), (1, 2)), (0, 1, (), (1, 2)), (0, 0, ((7, 0),), (1, 2))]
+    keys = [forward.setdefault(content) for content in contents]
+    assert keys == [backward.setdefault(content) for content in reversed(contents)][::-1]
+    assert len(set(keys)) == len(contents)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from spec.explore.canonical import Request, value_of
-from spec.explore.family import family
 from spec.explore.liveness import Stuck, find_stuck
 from spec.explore.runs import concrete
 from spec.explore.scope import Scope
@@ -14,10 +13,8 @@ from spec.explore.search import Edge, Graph, explore
 from spec.explore.world import KeysByContent, World, advance
 from spec.moves import Move
 
-SMALL = [scope for scope in family() if len(scope.offers) == 2 and scope.config.block_size == 2]
 
-
-@pytest.mark.parametrize("scope", [*COMMITTED, *SMALL], ids=lambda scope: scope.name)
+@pytest.mark.parametrize("scope", COMMITTED, ids=lambda scope: scope.name)
 def test_nobody_is_stuck_where_the_premises_hold(scope: Scope) -> None:
     assert find_stuck(explore(scope)) is None
 

@@ -1,0 +1,1 @@
+"""Timings, each against something else in the same run."""

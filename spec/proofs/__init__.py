@@ -1,0 +1,29 @@
+"""Proofs, with Z3, about the very functions that run.  Only this folder imports z3.
+
+    value            a whole number or truth value that stands for all of them
+    paths            every path of an action: forks by re-execution, questions to the solver
+    loops            loops of symbolic length, by their invariants
+    keys             what prefix keys and slots mean
+    maps             the containers of the state as tracked maps, with the counting lemmas
+    lemmas           those lemmas, proved by induction
+    sources          the modules of `spec`, loaded from their own text to run on symbols
+    world            a symbolic state: any pool, any number of requests
+    invariants       the inductive invariant, and the invariants of the loops
+    contracts        what a function promises to its callers
+    cases            an action in one situation, and what must hold behind it
+    arithmetic       cases: the formulas
+    allocating       cases: the pool, tables, publication, lookup, grants
+    passes           cases: the running and the waiting pass
+    answering        cases: the model's answer, requests come and go, the encoder
+    progress         cases: PROGRESS and its ranking
+    policies         release policies made of the spec's actions
+    policing         cases: the lawful one
+    theorems         what the laws' theorems say
+    proving          runs the cases
+    counterexamples  what must be refuted
+    traces           counterexamples as runs of the spec
+    mutation         every mutant of the actions must make a proof fail
+    page             docs/theorems.md
+
+`docs/trusted-base.md` tells what is assumed.
+"""

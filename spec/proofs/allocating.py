@@ -1,0 +1,435 @@
+"""Blocks and tokens for one request: the pool's own actions, allocation, publication, lookup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import z3
+
+from spec.proofs import contracts, invariants
+from spec.proofs.cases import Case, Goals
+from spec.proofs.contracts import checked, unchanged
+from spec.proofs.invariants import length
+from spec.proofs.loops import Invariant
+from spec.proofs.maps import Blocks
+from spec.proofs.value import Number, term
+from spec.proofs.world import World
+from spec.vocabulary import Admission, Status
+
+Term = Any
+Parts = dict[str, Callable[..., Any]]
+
+
+def attempt_of(w: World, computed: Any) -> Any:
+    """An attempt that the guard has let pass, but for its blocks."""
+    return w.modules.allocation.Attempt(w.state, w.step, w.own, computed, Number(w.path.integer("tokens")))
+
+
+def held_by_key(w: World) -> Goals:
+    return {
+        "KEY: holders are who has the key": invariants.inverse(w, w.any["block"]),
+        "KEY: holders are who has the key, under any key": invariants.held_under(w, w.any["pair"]),
+        "KEY: a key that is there has a holder": invariants.holders(w, w.any["key"]),
+    }
+
+
+# --- the pool ------------------------------------------------------------------------------------
+
+
+def _take(w: World) -> Any:
+    w.path.assume(w.state.pool.free.size >= 1)
+    w.before = w.cells()
+    return w.modules.pool.take(w.state.pool)
+
+
+def _taken(w: World, block: Any) -> Goals:
+    pool, before, b = w.state.pool, w.before, w.any["block"]
+    at = term(block)
+    return {
+        "POOL: the block is in the pool": invariants.inside(w, at),
+        "POOL: it was free": before["refs values"][at] == 0,
+        "COUNT: it has one reference": pool.refs.values[at] == 1,
+        "POOL: one free block less": pool.free.size == before["free size"] - 1,
+        "COUNT: free if and only if nobody refers": invariants.partition(w, b),
+        "KEY: it has no key": z3.Not(pool.key_of.has[at]),
+        **held_by_key(w),
+        "ATOMIC: other blocks stay": z3.Implies(
+            b != at,
+            z3.And(
+                pool.refs.values[b] == before["refs values"][b],
+                pool.key_of.has[b] == before["key_of has"][b],
+                pool.key_of.value[b] == before["key_of value"][b],
+            ),
+        ),
+        **unchanged(w, before, Invariant([pool.refs, pool.free, pool.key_of, pool.holders])),
+    }
+
+
+def _touch(w: World) -> Any:
+    block = Number(w.path.integer("hit block"))
+    w.path.mention("block", block.term)
+    w.path.assume(invariants.inside(w, block.term))
+    w.before = w.cells()
+    w.modules.pool.touch(w.state.pool, block)
+    return block
+
+
+def _one_more(w: World, block: Any) -> Goals:
+    pool, before, b = w.state.pool, w.before, w.any["block"]
+    more = z3.If(b == block.term, 1, 0)
+    was_free = before["refs values"][block.term] == 0
+    return {
+        "COUNT: one reference more, here only": pool.refs.values[b] == before["refs values"][b] + more,
+        "COUNT: free if and only if nobody refers": invariants.partition(w, b),
+        "POOL: a free hit is used up": pool.free.size == before["free size"] - z3.If(was_free, 1, 0),
+        **unchanged(w, before, Invariant([pool.refs, pool.free])),
+    }
+
+
+def _release(w: World) -> Any:
+    block = Number(w.path.integer("held block"))
+    w.path.mention("block", block.term)
+    w.path.assume(invariants.refs(w, block.term) >= 1)
+    w.before = w.cells()
+    w.modules.pool.release(w.state.pool, block)
+    return block
+
+
+def _one_less(w: World, block: Any) -> Goals:
+    pool, before, b = w.state.pool, w.before, w.any["block"]
+    less = z3.If(b == block.term, 1, 0)
+    last = before["refs values"][block.term] == 1
+    return {
+        "COUNT: one reference less, here only": pool.refs.values[b] == before["refs values"][b] - less,
+        "COUNT: free if and only if nobody refers": invariants.partition(w, b),
+        "POOL: the last reference frees it": pool.free.size == before["free size"] + z3.If(last, 1, 0),
+        **unchanged(w, before, Invariant([pool.refs, pool.free])),
+    }
+
+
+def _publish(w: World) -> Any:
+    block, key = Number(w.path.integer("complete block")), Number(w.path.integer("its key"))
+    w.path.mention("block", block.term)
+    w.path.mention("key", key.term)
+    w.path.assume(z3.Not(w.state.pool.key_of.has[block.term]))
+    w.before = w.cells()
+    w.modules.pool.publish(w.state.pool, block, key)
+    return block, key
+
+
+def _hittable(w: World, answer: Any) -> Goals:
+    (block, key), pool, before, b = answer, w.state.pool, w.before, w.any["block"]
+    here = b == block.term
+    return {
+        "KEY: hittable under its key, here only": z3.And(
+            pool.key_of.has[b] == z3.Or(here, before["key_of has"][b]),
+            pool.key_of.value[b] == z3.If(here, key.term, before["key_of value"][b]),
+        ),
+        **held_by_key(w),
+        **unchanged(w, before, Invariant([pool.key_of, pool.holders])),
+    }
+
+
+def _withdraw(w: World) -> Any:
+    block = Number(w.path.integer("block"))
+    w.path.mention("block", block.term)
+    w.path.assume(w.state.pool.key_of.has[block.term])
+    w.before = w.cells()
+    w.modules.pool.withdraw(w.state.pool, block)
+    return block
+
+
+def _hidden(w: World, block: Any) -> Goals:
+    pool, before, b = w.state.pool, w.before, w.any["block"]
+    return {
+        "KEY: hittable no more, here only": pool.key_of.has[b] == z3.And(before["key_of has"][b], b != block.term),
+        **held_by_key(w),
+        **unchanged(w, before, Invariant([pool.key_of, pool.holders])),
+    }
+
+
+def _oldest(w: World) -> Any:
+    key = Number(w.path.integer("key"))
+    w.before = w.cells()
+    return key, w.modules.pool.oldest(w.state.pool, key)
+
+
+def _found(w: World, answer: Any) -> Goals:
+    (key, block), pool, b = answer, w.state.pool, w.any["block"]
+    under: Callable[[Term], Term] = lambda b: z3.And(pool.key_of.has[b], pool.key_of.value[b] == key.term)  # noqa: E731
+    pool_under = invariants.inverse(w, b)
+    if block is None:
+        w.path.assume(pool.holders.holds(key.term, b) == under(b))
+        found = {"KEY: no block is under it": z3.Not(under(b))}
+    else:
+        found = {"KEY: the block is under it": z3.Implies(w.any["key"] == key.term, under(block.term))}
+    return {**found, "KEY: holders are who has the key": pool_under, **unchanged(w, w.before, Invariant([]))}
+
+
+def all_free(w: World) -> None:
+    """A free queue that counts every usable block holds every one (lemma PARTITION)."""
+    free = w.state.pool.free
+    full, member = free.size == w.num_blocks - 1, free.member
+    w.path.for_all("block", lambda b: z3.Implies(z3.And(full, invariants.inside(w, b)), member[b]))
+
+
+def _forget(w: World) -> Any:
+    all_free(w)
+    w.before = w.cells()
+    return w.modules.pool.forget_keys(w.state.pool)
+
+
+def _forgotten(w: World, done: bool) -> Goals:
+    pool, before, b = w.state.pool, w.before, w.any["block"]
+    all_free = before["free size"] == w.num_blocks - 1
+    changed = Invariant([pool.key_of, pool.holders] if done else [])
+    return {
+        "ATOMIC: forgets if and only if no block is held": all_free if done else z3.Not(all_free),
+        "KEY: nothing is hittable behind it": z3.Not(pool.key_of.has[b]) if done else z3.BoolVal(True),
+        "KEY: what own published has a key": invariants.hittable(w, w.own)(b),
+        **held_by_key(w),
+        **unchanged(w, before, changed),
+    }
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def _extend(admission: bool) -> Any:
+    def act(w: World) -> Any:
+        a = attempt_of(w, w.own.computed)
+        if admission:
+            adopt(w, a)
+        a.needed = Number(w.path.integer("needed"))
+        w.path.assume(*contracts.extend_table_needs(w, a).values())
+        w.before, w.promise = w.cells(), contracts.extend_table(w, a)
+        w.modules.allocation._extend_table(a)
+        return a
+
+    return act
+
+
+def adopt(w: World, a: Any) -> None:
+    """Own comes from the waiting queue with hits; its computed tokens were set by the admission."""
+    live = w.own
+    w.path.assume(length(live.table) == 0, term(live.published) == 0)
+    hits = Blocks.fresh("hits")
+    contracts.assumed(w, contracts.longest_hit(w, hits))
+    a.hits, a.evictable = hits, w.modules.pool.evictable(w.state.pool, hits)
+
+
+def _extended(w: World, a: Any) -> Goals:
+    return {**checked(w, w.promise), **unchanged(w, w.before, w.promise)}
+
+
+def _publish_complete(w: World) -> Any:
+    tokens = Number(w.path.integer("tokens"))
+    w.path.assume(tokens.term >= 1)
+    w.path.assume(*contracts.publish_needs(w, term(w.own.computed), tokens.term).values())
+    w.before, w.promise = w.cells(), contracts.publish_complete(w, term(w.own.computed), tokens.term)
+    w.modules.prefix.publish_complete(w.state, w.own, w.own.computed, tokens)
+    return None
+
+
+def _drafts(w: World) -> Any:
+    a = attempt_of(w, w.own.computed)
+    w.path.assume(a.tokens.term >= 1, w.own.drafts.size >= 1)
+    w.path.assume(contracts.drafts_needs(a) <= w.own.drafts.size)
+    w.before = w.cells()
+    return a, w.own.drafts.size, w.modules.allocation._drafts_of(a)
+
+
+def _kept(w: World, answer: Any) -> Goals:
+    a, before, scheduled = answer
+    inside = contracts.drafts_needs(a)
+    return {
+        "LAST: the drafts inside the grant are scheduled": length(scheduled) == z3.If(inside > 0, inside, 0),
+        "LAST: these are kept, or all if none is": length(w.own.drafts) == z3.If(inside > 0, inside, before),
+        **unchanged(w, w.before, Invariant([w.own.drafts])),
+    }
+
+
+# --- the grant -----------------------------------------------------------------------------------
+
+
+def grantable(w: World, a: Any) -> None:
+    """What the guard and the cuts of a running request's demand have seen to."""
+    tokens, computed, known = a.tokens.term, term(a.computed), term(w.own.known)
+    w.path.assume(
+        tokens >= 1,
+        tokens <= term(w.step.budget),
+        computed + tokens <= term(w.config.max_model_len),
+        computed < known,
+        computed + tokens <= known + length(w.own.drafts),
+    )
+
+
+def _grant(w: World) -> Any:
+    a = attempt_of(w, w.own.computed)
+    grantable(w, a)
+    a.needed = Number(w.path.integer("needed"))
+    w.path.assume(*contracts.extend_table_needs(w, a).values())
+    return granted(w, a, Admission.RUNNING)
+
+
+def granted(w: World, a: Any, admission: Admission) -> Any:
+    """Grants, then lets the step in flight write what was granted."""
+    w.before, w.has_before = w.cells(), w.state.pool.key_of.has
+    w.modules.allocation.grant(a, admission)
+    written(w, a)
+    return a
+
+
+def written(w: World, a: Any) -> None:
+    start = length(a.hits) * w.block_size if isinstance(a.hits, Blocks) else term(a.computed)
+    w.own.end = term(a.computed) + term(a.tokens)
+    w.first_written = start
+    w.write(w.own, start, w.own.end)
+
+
+def plan_entry(w: World, a: Any) -> Goals:
+    """The plan says what was done, and it was charged."""
+    entry, b, size = w.step.grants[-1], w.any["block"], w.block_size
+    table, end = w.own.table, w.own.end
+    position = table.where[b] * size + w.offset
+    written = z3.And(table.count[b] >= 1, w.first_written <= position, position < end)
+    longest, demand = term(w.config.max_model_len), end + term(w.config.lookahead)
+    return {
+        "BUDGET: what is left and what was granted is the budget": w.granted
+        + z3.Sum([term(each.tokens) for each in w.step.grants])
+        + term(w.step.budget)
+        == term(w.config.max_num_batched_tokens),
+        "BUDGET: every entry is at least 1": term(entry.tokens) >= 1,
+        "BUDGET: the plan names the tokens": z3.And(
+            term(entry.tokens) == term(a.tokens), term(entry.start) == term(a.computed)
+        ),
+        "LENGTH: no position beyond the model": end <= longest,
+        "COVER: every scheduled position has a slot": end <= table.size * size,
+        "COVER: and the lookahead behind it": z3.Or(demand <= table.size * size, longest <= table.size * size),
+        "LAST: drafts are what stands behind the known tokens": length(entry.drafts)
+        == z3.If(end > term(w.own.known), end - term(w.own.known), 0),
+        "KEY: drafts complete no block": z3.Or(
+            term(w.own.published) * size <= end - length(entry.drafts),
+            term(w.own.published) == w.before["own published"],
+        ),
+        "KEY: every complete block is published": z3.Implies(
+            term(w.config.enable_prefix_caching),
+            (term(w.own.published) + 1) * size > end - w.before["own drafts size"],
+        ),
+        "WRITE: what is written is held by nobody else": z3.Implies(
+            written,
+            z3.And(invariants.refs(w, b) == 1, invariants.occurrences(w.other.table, b) == 0, w.elsewhere[b] == 0),
+        ),
+        "WRITE: nobody could hit it before": z3.Implies(
+            z3.And(written, w.before["refs values"][b] >= 1), z3.Not(w.has_before[b])
+        ),
+    }
+
+
+def _granted(w: World, a: Any) -> Goals:
+    return {**w.holds_now(), **plan_entry(w, a), **frame_of_other(w)}
+
+
+def frame_of_other(w: World) -> Goals:
+    now = w.cells()
+    return {f"ATOMIC: {name} stays": now[name] == old for name, old in w.before.items() if name.startswith("other ")}
+
+
+def _longest_hit(w: World) -> Any:
+    w.path.assume(w.own.keys.size * w.block_size <= term(w.own.known))
+    w.before = w.cells()
+    return w.modules.prefix.longest_hit(w.state, w.own)
+
+
+def _hits(w: World, hits: Any) -> Goals:
+    return {
+        **checked(w, contracts.longest_hit(w, hits)),
+        **(checked(w, contracts.longest_hit_keys(w))),
+        "KEY: no more hits than keys": length(hits) <= w.own.keys.size,
+        "KEY: the hits are all there are": all_hits(w, hits),
+        "KEY: all complete blocks have keys": keys_worked_out(w),
+        **unchanged(w, w.before, Invariant([w.own.keys])),
+    }
+
+
+def all_hits(w: World, hits: Any) -> Term:
+    """The walk stopped at the end of the keys or at one that nobody has; a drafter with KV gave one block back."""
+    live, pool, number = w.own, w.state.pool, length(hits)
+    caching = term(w.config.enable_prefix_caching)
+    if isinstance(hits, list):
+        return z3.Or(z3.Not(caching), term(live.request.prompt_logprobs))
+    keys = live.keys.size
+    some = z3.If(keys * w.block_size == term(live.known), keys - 1, keys)
+    stops: Callable[[Term], Term] = lambda h: z3.Or(h == some, z3.Not(pool.holders.present[live.keys.at[h]]))  # noqa: E731
+    with_eagle = z3.Or(stops(number + 1), z3.And(number == 0, stops(number)))
+    reads = z3.And(caching, z3.Not(term(live.request.prompt_logprobs)))
+    return z3.And(reads, z3.If(term(w.config.use_eagle), with_eagle, stops(number)))
+
+
+def keys_worked_out(w: World) -> Term:
+    first = z3.And(term(w.config.enable_prefix_caching), w.before["own keys size"] == 0)
+    return z3.Implies(first, (w.own.keys.size + 1) * w.block_size > term(w.own.known))
+
+
+NUMBERS = {"blocks": False}
+"""A setting for what looks at no block: the facts about blocks are left away."""
+WAITS = {"status": Status.WAITING}
+
+GRANT_PARTS: Parts = {
+    "allocation._extend_table": contracts.extend_table_stub,
+    "prefix.publish_complete": contracts.publish_stub,
+    "allocation._drafts_of": contracts.drafts_stub,
+}
+
+
+def _grant_items(w: World) -> Any:
+    """With an item that this step computes."""
+    a = attempt_of(w, w.own.computed)
+    grantable(w, a)
+    a.needed = Number(w.path.integer("needed"))
+    a.chosen = w.modules.encoder.Chosen((0,), a.tokens, Number(w.path.integer("encoder budget behind")))
+    w.path.assume(*contracts.extend_table_needs(w, a).values())
+    w.before = w.cells()
+    w.modules.allocation.grant(a, Admission.RUNNING)
+    return a
+
+
+def _items_granted(w: World, a: Any) -> Goals:
+    item = w.own.request.items[0]
+    return {
+        "BUDGET: the encoder budget is charged": term(w.step.encoder_budget) == term(a.chosen.budget),
+        "CAPS: the item is cached": w.own.cached == {0},
+        "CAPS: and takes its space": term(w.state.encoder_free) == w.before["encoder space"] - term(item.length),
+        "EMBED: the plan names it": w.step.grants[-1].items == (0,),
+    }
+
+
+CASES: tuple[Case, ...] = (
+    Case("pool.take", _take, _taken),
+    Case("pool.touch", _touch, _one_more),
+    Case("pool.release", _release, _one_less),
+    Case("pool.publish", _publish, _hittable),
+    Case("pool.withdraw", _withdraw, _hidden),
+    Case("pool.oldest", _oldest, _found),
+    Case("pool.forget_keys", _forget, _forgotten),
+    Case("allocation._extend_table, running", _extend(False), _extended),
+    Case("allocation._extend_table, admission", _extend(True), _extended),
+    Case("prefix.publish_complete", _publish_complete, _extended),
+    Case("prefix.longest_hit", _longest_hit, _hits, WAITS),
+    Case("allocation._drafts_of", _drafts, _kept),
+    Case(
+        "allocation.grant",
+        _grant,
+        _granted,
+        contracts=GRANT_PARTS,
+    ),
+    Case(
+        "allocation.grant, items",
+        _grant_items,
+        _items_granted,
+        {"items": 1},
+        bounded="one encoder item",
+        contracts=GRANT_PARTS,
+    ),
+)

@@ -1,0 +1,445 @@
+"""What happens between two steps: the model answers, requests come and go.  And the encoder's cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import z3
+
+from spec.proofs.allocating import NUMBERS, WAITS
+from spec.proofs.cases import Case, Goals
+from spec.proofs.contracts import checked, release_table, release_table_stub, unchanged
+from spec.proofs.invariants import length
+from spec.proofs.keys import WORD
+from spec.proofs.loops import Invariant, frozen
+from spec.proofs.maps import Tokens
+from spec.proofs.value import Number, Truth, term
+from spec.proofs.world import World
+from spec.vocabulary import Admission, Finish, FinishReason, Grant, ModelOutput, Refused, Request, Status
+
+Term = Any
+
+# --- the model's answer --------------------------------------------------------------------------
+
+
+def stops(w: World, token: Term) -> tuple[Term, Term]:
+    """Whether a token ends the own request as a stop, and whether as a length (FIN-1)."""
+    request = w.own.request
+    stop = z3.Or(
+        z3.And(token == term(request.eos_token_id), z3.Not(term(request.ignore_eos))),
+        request.stop_token_ids.member[token],
+    )
+    return stop, z3.And(z3.Not(stop), term(w.own.known) >= term(w.own.limit))
+
+
+def _stop(w: World) -> Any:
+    w.own.known = w.own.known + 1
+    token = Number(w.path.integer("token"))
+    w.before = w.cells()
+    return token, w.modules.outcome.stop(w.state, w.own, token)
+
+
+def _stopped(w: World, answer: Any) -> Goals:
+    token, end = answer
+    stop, capped = stops(w, token.term)
+    expected = {None: z3.Not(z3.Or(stop, capped)), FinishReason.STOP: stop, FinishReason.LENGTH: capped}
+    return {
+        "FINISH: a stop token ends it as stop, a cap as length": expected[end and end.reason],
+        **unchanged(w, w.before, Invariant([])),
+    }
+
+
+def stop_stub(w: World, state: Any, live: Any, token: Any) -> Finish | None:
+    stop, capped = stops(w, term(token))
+    for reason, holds in ((FinishReason.STOP, stop), (FinishReason.LENGTH, capped)):
+        if w.path.choose(holds):
+            return Finish("own", reason)
+    return None
+
+
+def accept(w: World, end: Term) -> None:
+    """Assumed of the model: a draft that it accepts is the token that comes there, so its slot holds the right KV."""
+    table, due, size = w.own.table, w.due, w.block_size
+
+    def fact(b: Term) -> Term:
+        place = table.where[b]
+        read = z3.And(table.count[b] >= 1, place * size + w.offset < end)
+        return z3.Implies(read, due[b] == WORD(w.own.number, place))
+
+    w.path.for_all("block", frozen(fact))
+
+
+def _settle(count: int, drafts: bool) -> Any:
+    """The step is done: computed tokens have advanced, `count` tokens were sampled behind the known ones."""
+
+    def act(w: World) -> Any:
+        live, size = w.own, w.block_size
+        sampled = tuple(Number(w.path.integer("sampled")) for _ in range(count))
+        scheduled: Any = Tokens(w.path.integer("scheduled drafts"), live) if drafts else ()
+        if drafts:
+            w.path.assume(scheduled.size >= 1, scheduled.size <= length(live.drafts), count <= scheduled.size + 1)
+        computed, known = term(live.computed), term(live.known)
+        if count:
+            w.path.assume(computed == known + length(scheduled))
+        else:
+            w.path.assume(computed < known)
+        w.path.assume(term(live.published) * size <= computed - length(scheduled))
+        if drafts:
+            accept(w, computed - (scheduled.size + 1 - count))
+        new = Tokens(w.path.integer("new drafts"), live)
+        w.path.assume(new.size >= 0, new.size <= term(w.config.num_speculative_tokens))
+        entry = Grant("own", Admission.RUNNING, 0, 1, (), scheduled)
+        output = ModelOutput({"own": sampled} if count else {}, {"own": new})  # type: ignore[dict-item]
+        w.before, w.emitted, w.new_drafts = w.cells(), [], new.size
+        w.before["own drafts size"] = length(live.drafts)
+        return sampled, scheduled, w.modules.outcome.settle_one(w.state, live, entry, output, w.emitted)
+
+    return act
+
+
+def _settled(w: World, answer: Any) -> Goals:
+    sampled, scheduled, end = answer
+    before, live = w.before, w.own
+    appended = z3.simplify(term(live.known) - before["own known"])
+    told = w.emitted[0][1] if w.emitted else ()
+    rejected = z3.IntVal(0) if length(scheduled) is None or not sampled else length(scheduled) + 1 - len(sampled)
+    goals: Goals = {
+        "OUTPUT: its drafts are the new ones, if there is a drafter": length(live.drafts)
+        == z3.If(term(w.config.num_speculative_tokens) > 0, w.new_drafts, before["own drafts size"]),
+        "FINISH: it ends if and only if it holds nothing": (live.status is Status.FINISHED) == (end is not None),
+        "OUTPUT: what is appended is delivered": appended == len(told) and told == sampled[: len(told)],
+        "OUTPUT: all of it, up to the end": len(told) == len(sampled) or end is not None,
+        "STATE: its id ends once": w.state.finished == ([] if end is None else ["own"])
+        and ("own" in dict.keys(w.state.live)) == (end is None),
+        **{
+            f"ATOMIC: {cell} stays": w.cells()[cell] == old for cell, old in before.items() if cell.startswith("other ")
+        },
+    }
+    if isinstance(scheduled, Tokens):
+        goals["CONTIGUOUS: rejected drafts are computed again"] = (
+            term(live.computed) == before["own computed"] - rejected
+        )
+    if sampled and end is None:
+        goals["LAST: something known is left to compute"] = term(live.computed) < term(live.known)
+        goals["PROGRESS: more is known"] = term(live.known) > before["own known"]
+    return {**w.holds_now(), **goals}
+
+
+# --- requests come and go ------------------------------------------------------------------------
+
+
+def _release(w: World) -> Any:
+    w.before, w.promise = w.cells(), release_table(w, w.own)
+    w.modules.lifecycle.release_table(w.state, w.own)
+    return None
+
+
+def _released(w: World, _: Any) -> Goals:
+    frame = {"own published": lambda: None, "own table length": lambda: None}
+    before = {cell: old for cell, old in w.before.items() if not cell.startswith("own table")}
+    return {
+        **checked(w, w.promise),
+        **unchanged(w, before, Invariant(w.promise.changes, frame)),
+    }
+
+
+def _add(w: World) -> Any:
+    prompt = Tokens(w.path.integer("new prompt"))
+    longest = term(w.config.max_model_len)
+    most = Number(w.path.integer("new max_tokens"))
+    w.path.assume(prompt.size >= 1, prompt.size <= longest, most.term >= 1)
+    grammar: Any = Truth(w.path.truth("needs grammar"))
+    request = Request("new", prompt, most, needs_grammar=grammar)  # type: ignore[arg-type]
+    w.before, waiting = w.cells(), w.state.waiting
+    try:
+        w.modules.lifecycle.add(w.state, request)
+    except Refused as refused:
+        return request, waiting, str(refused)
+    return request, waiting, None
+
+
+def fits_alone(w: World, request: Any) -> Term:
+    """Whether a request fits the empty pool at its longest, said in tokens (PRG-1)."""
+    prompt, longest = length(request.prompt_token_ids), term(w.config.max_model_len)
+    limit = prompt + term(request.max_tokens)
+    limit = z3.If(limit <= longest, limit, longest)
+    last = z3.If(limit - 1 >= prompt, limit - 1, prompt)
+    speculates = z3.Or(term(w.config.use_eagle), last > prompt)
+    slots = last + z3.If(speculates, term(w.config.num_speculative_tokens), 0)
+    lookahead = z3.If(term(w.config.use_eagle), term(w.config.num_speculative_tokens), 0)
+    return z3.If(slots <= longest, slots, longest) + lookahead <= (w.num_blocks - 1) * w.block_size
+
+
+def _added(w: World, answer: Any) -> Goals:
+    request, waiting, refused = answer
+    fits, live = fits_alone(w, request), w.id_is_live
+    if refused is not None:
+        reason = live if refused.startswith("id") else z3.And(z3.Not(live), z3.Not(fits))
+        return {
+            "PROGRESS: refused for a reason that is true": reason,
+            "STATE: it is not live": "new" not in dict.keys(w.state.live),
+            **unchanged(w, w.before, Invariant([])),
+        }
+    new = w.state.live.get("new")
+    prompt, longest = length(request.prompt_token_ids), term(w.config.max_model_len)
+    limit = prompt + term(request.max_tokens)
+    frame = Invariant([], {"waiting": lambda: None})
+    waits = Status.WAITING_FOR_GRAMMAR if term(request.needs_grammar) is None else new.status
+    return {
+        "PROGRESS: accepted if and only if it fits alone": z3.And(z3.Not(live), fits),
+        "STATE: it waits at the back": waiting.joined == [("back", new)] and new.status is waits,
+        "STATE: its grammar is waited for": term(request.needs_grammar)
+        if new.status is Status.WAITING_FOR_GRAMMAR
+        else z3.And(z3.Not(term(request.needs_grammar)), new.status is Status.WAITING),
+        "COUNT: it holds nothing": len(new.table) == 0 and new.published == 0 and new.computed == 0,
+        "LENGTH: it knows its prompt, up to its limit": z3.And(
+            term(new.known) == prompt, term(new.limit) == z3.If(limit <= longest, limit, longest)
+        ),
+        "STATE: one waits more": waiting.size == w.before["waiting"] + 1,
+        **unchanged(w, w.before, frame),
+    }
+
+
+def _abort(w: World) -> Any:
+    if w.own.status is Status.WAITING:
+        for status in (Status.PREEMPTED, Status.WAITING_FOR_GRAMMAR):
+            if w.own.status is Status.WAITING and w.path.choose(w.path.truth(status.value)):
+                w.own.status = status
+    w.name = "own" if w.path.choose(w.path.truth("the id is live")) else "nobody"
+    w.before = w.cells()
+    w.modules.lifecycle.abort(w.state, w.name)
+    return w.name
+
+
+def _aborted(w: World, name: str) -> Goals:
+    if name == "nobody":
+        return {"ATOMIC: nothing ends": w.state.finished == [], **unchanged(w, w.before, Invariant([]))}
+    live = w.own
+    gone = live not in w.state.running.present and live not in w.state.waiting.present
+    now, before = w.cells(), w.before
+    return {
+        **w.holds_now(),
+        "STATE: it is gone": gone and "own" not in dict.keys(w.state.live) and live.status is Status.FINISHED,
+        "STATE: one less in the queues": now["running"] + now["waiting"] == before["running"] + before["waiting"] - 1,
+        "FINISH: its id ends once": w.state.finished == ["own"],
+        "COUNT: it holds nothing": length(live.table) == 0,
+        **{f"ATOMIC: {cell} stays": now[cell] == old for cell, old in before.items() if cell.startswith("other ")},
+    }
+
+
+def _ready(w: World) -> Any:
+    w.before = w.cells()
+    w.modules.lifecycle.grammar_ready(w.state, "own")
+    w.modules.lifecycle.grammar_ready(w.state, "nobody")
+    return None
+
+
+def _noticed(w: World, _: Any) -> Goals:
+    return {"STATE: its grammar is ready": w.own.grammar_ready is True, **unchanged(w, w.before, Invariant([]))}
+
+
+def _reset(w: World) -> Any:
+    w.before = w.cells()
+    return w.modules.lifecycle.reset_prefix_cache(w.state)
+
+
+def _was_reset(w: World, done: bool) -> Goals:
+    pool, all_free = w.state.pool, w.before["free size"] == w.num_blocks - 1
+    has = pool.key_of.has[w.any["block"]]
+    return {
+        "ATOMIC: forgets if and only if no block is held": all_free if done else z3.Not(all_free),
+        "KEY: nothing is hittable behind it": z3.Not(has) if done else z3.BoolVal(True),
+        **unchanged(w, w.before, Invariant([pool.key_of, pool.holders] if done else [])),
+    }
+
+
+def _close(w: World) -> Any:
+    tokens = Number(w.path.integer("granted tokens"))
+    w.step.grants = [Grant("own", Admission.RUNNING, w.own.computed, tokens, ())]  # type: ignore[arg-type]
+    w.step.skipped = ["first set aside", "second set aside"]
+    w.state.finished, w.state.freed = ["b", "a"], [("a", 1), ("a", 0)]
+    w.before = w.cells()
+    return tokens, w.modules.scheduler.close_step(w.state, w.step)
+
+
+def _closed(w: World, answer: Any) -> Goals:
+    tokens, plan = answer
+    frame = Invariant([], {"own computed": lambda: None, "waiting": lambda: None})
+    return {
+        "CONTIGUOUS: computed tokens advance by what was granted": term(w.own.computed)
+        == w.before["own computed"] + tokens.term,
+        "STATE: those set aside return to the front in their order": w.state.waiting.joined
+        == [("front", "second set aside"), ("front", "first set aside")],
+        "FINISH: ids are told once": plan.finished == ("a", "b") and w.state.finished == [],
+        "CAPS: freed items are told once": plan.freed_items == (("a", 0), ("a", 1)) and w.state.freed == [],
+        "BUDGET: the plan holds the grants": plan.grants == tuple(w.step.grants),
+        **unchanged(w, w.before, frame),
+    }
+
+
+# --- the encoder ---------------------------------------------------------------------------------
+
+
+def _choose(w: World) -> Any:
+    live = w.own
+    if w.path.choose(w.path.truth("the first item is cached")):
+        live.cached.add(0)
+    tokens, budget = Number(w.path.integer("tokens")), Number(w.path.integer("item budget"))
+    first, second = live.request.items
+    w.path.assume(tokens.term >= 0, budget.term >= 0, term(live.computed) >= 0, term(w.state.encoder_free) >= 0)
+    w.path.assume(term(first.offset) >= 0, term(first.length) >= 1, term(second.length) >= 1)
+    w.path.assume(term(first.end) <= term(second.offset))
+    w.before = w.cells()
+    return tokens, budget, w.modules.encoder.choose_items(w.state, live, live.computed, tokens, budget)
+
+
+def _chosen(w: World, answer: Any) -> Goals:
+    tokens, budget, chosen = answer
+    live, start = w.own, term(w.own.computed)
+    end = start + term(chosen.tokens)
+    lengths = z3.Sum([z3.IntVal(0), *(term(live.request.items[index].length) for index in chosen.items)])
+    goals: Goals = {
+        "CAPS: items fit the encoder budget": z3.And(
+            lengths <= budget.term, term(chosen.budget) == budget.term - lengths
+        ),
+        "CAPS: items fit the encoder cache": lengths <= term(w.state.encoder_free),
+        "BUDGET: never more tokens, never fewer than none": z3.And(
+            term(chosen.tokens) <= tokens.term, term(chosen.tokens) >= 0
+        ),
+        **unchanged(w, w.before, Invariant([])),
+    }
+    whole = term(w.config.disable_chunked_mm_input)
+    stopped = []
+    for index, item in enumerate(live.request.items):
+        offset, item_end = term(item.offset), term(item.end)
+        overlaps = z3.And(end > start, offset < end, item_end > start)
+        had = z3.BoolVal(index in live.cached or index in chosen.items)
+        goals[f"EMBED: item {index} is cached or chosen if it is overlapped"] = z3.Implies(overlaps, had)
+        began = z3.And(z3.BoolVal(index in chosen.items), offset >= start)
+        goals[f"WHOLE: item {index} is not cut"] = z3.Implies(z3.And(whole, began), item_end <= end)
+        goals[f"EMBED: item {index} is chosen only if it is overlapped"] = z3.Implies(
+            z3.BoolVal(index in chosen.items),
+            z3.And(offset < start + tokens.term, item_end > start, index not in live.cached),
+        )
+        too_long = z3.Or(
+            term(item.length) > budget.term - lengths,
+            term(item.length) > term(w.state.encoder_free) - lengths,
+            z3.And(whole, offset >= start, start + tokens.term < item_end),
+        )
+        stopped.append(z3.And(z3.Not(had), end == z3.If(offset > start, offset, start), too_long))
+    goals["EMBED: stops only before an item that cannot be computed"] = z3.Or(
+        term(chosen.tokens) == tokens.term, *stopped
+    )
+    return goals
+
+
+def _cache(w: World) -> Any:
+    w.before = w.cells()
+    w.modules.encoder.cache_item(w.state, w.own, 0)
+    w.between = term(w.state.encoder_free), set(w.own.cached)
+    if w.path.choose(w.path.truth("with the request")):
+        w.modules.encoder.free_all(w.state, w.own)
+        return True
+    w.modules.encoder.free_consumed(w.state, w.own)
+    return False
+
+
+def _cached(w: World, with_request: bool) -> Goals:
+    space, held = w.between
+    item, before = w.own.request.items[0], w.before["encoder space"]
+    gone = not w.own.cached
+    consumed = term(item.end) <= term(w.own.computed)
+    return {
+        "CAPS: an item takes its space": z3.And(space == before - term(item.length), z3.BoolVal(held == {0})),
+        "CAPS: and gives it back": term(w.state.encoder_free) == (before if gone else space),
+        "EMBED: it leaves with its request, or when it is consumed": z3.BoolVal(gone)
+        if with_request
+        else (consumed if gone else z3.Not(consumed)),
+        "CAPS: the plan says so": w.state.freed == ([("own", 0)] if gone else []),
+    }
+
+
+def _overlapping(w: World) -> Any:
+    index = Number(w.path.integer("index"))
+    w.before = w.cells()
+    return index, w.modules.prefix._overlapping(w.state, w.own, index)
+
+
+def _named(w: World, answer: Any) -> Goals:
+    index, found = answer
+    item, size = w.own.request.items[0], w.block_size
+    start = index.term * size
+    slot = w.path.integer("slot")
+    shared = z3.And(start <= slot, slot < start + size, term(item.offset) <= slot, slot < term(item.end))
+    first = z3.If(start >= term(item.offset), start, term(item.offset))
+    first_shared = z3.And(start <= first, first < start + size, term(item.offset) <= first, first < term(item.end))
+    if not found:
+        return {"KEY: an item that overlaps the block is named": z3.Not(shared)}
+    ((content, place),) = found
+    return {
+        "KEY: an item that is named overlaps the block": z3.Implies(term(item.length) >= 1, first_shared),
+        "KEY: by its content and its place in the block": z3.And(
+            term(content) == term(item.content), term(place) == term(item.offset) - start
+        ),
+    }
+
+
+RELEASE = {"lifecycle.release_table": release_table_stub}
+
+
+def _settle_items(w: World) -> Any:
+    w.own.cached.add(0)
+    return _settle(1, False)(w)
+
+
+def _items_consumed(w: World, answer: Any) -> Goals:
+    item = w.own.request.items[0]
+    consumed = z3.Or(term(item.end) <= term(w.own.computed), answer[2] is not None)
+    gone = not w.own.cached
+    space = w.before["encoder space"] + (term(item.length) if gone else 0)
+    return {
+        "EMBED: an item leaves when it is consumed or its request ends": consumed if gone else z3.Not(consumed),
+        "CAPS: and gives its space back": term(w.state.encoder_free) == space,
+    }
+
+
+NOT_COMMON = {"scheduler.common_prefix_blocks": lambda w, state: 0}
+
+CASES: tuple[Case, ...] = (
+    Case("outcome.stop", _stop, _stopped, NUMBERS),
+    *(
+        Case(
+            f"outcome.settle_one, {count} sampled{', drafts' if drafts else ''}",
+            _settle(count, drafts),
+            _settled,
+            bounded="up to 2 sampled tokens",
+            contracts={"outcome.stop": stop_stub, **RELEASE},
+        )
+        for count, drafts in ((0, False), (1, False), (1, True), (2, True))
+    ),
+    Case(
+        "outcome.settle_one, items",
+        _settle_items,
+        _items_consumed,
+        {"items": 1},
+        bounded="one encoder item, 1 sampled token",
+        contracts={"outcome.stop": stop_stub, **RELEASE},
+    ),
+    Case("lifecycle.add", _add, _added, NUMBERS),
+    Case("lifecycle.release_table", _release, _released),
+    Case("lifecycle.abort, running", _abort, _aborted, contracts=RELEASE),
+    Case("lifecycle.abort, waiting", _abort, _aborted, WAITS, contracts=RELEASE),
+    Case("lifecycle.grammar_ready", _ready, _noticed, {**WAITS, **NUMBERS}),
+    Case("lifecycle.reset_prefix_cache", _reset, _was_reset),
+    Case(
+        "scheduler.close_step",
+        _close,
+        _closed,
+        NUMBERS,
+        bounded="one grant, two set aside; any number by repetition",
+        contracts=NOT_COMMON,
+    ),
+    Case("encoder.choose_items", _choose, _chosen, {**NUMBERS, "items": 2}, bounded="two encoder items"),
+    Case("encoder.cache_item, free_item", _cache, _cached, {**NUMBERS, "items": 1}, bounded="one encoder item"),
+    Case("prefix._overlapping", _overlapping, _named, {**NUMBERS, "items": 1}, bounded="one encoder item"),
+)

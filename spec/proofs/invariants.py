@@ -1,0 +1,400 @@
+"""The inductive invariant, and what holds before each round of each loop.
+
+Names open with the law that they serve.  A fact about every block, key or place is a function of one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import z3
+
+from spec.proofs.keys import KEY_CONTENT, KEY_DEPTH, KEY_OF, WORD
+from spec.proofs.loops import Invariant, Loop, frozen
+from spec.proofs.value import Number, term
+from spec.vocabulary import RESERVED_BLOCK, Status
+
+__all__ = ["LOOPS", "each", "frozen", "plain"]
+
+Term = Any
+World = Any
+Facts = dict[str, Callable[[Term], Term]]
+
+
+def occurrences(blocks: Any, block: Term) -> Term:
+    """How often a table, symbolic or just emptied, holds a block."""
+    if isinstance(blocks, (list, tuple)):
+        return z3.Sum([z3.If(term(each) == block, 1, 0) for each in blocks] or [z3.IntVal(0)])
+    return blocks.count[block]
+
+
+def length(blocks: Any) -> Term:
+    return z3.IntVal(len(blocks)) if isinstance(blocks, (list, tuple)) else blocks.size
+
+
+def plain(w: World) -> dict[str, Term]:
+    """What holds of the numbers of the state."""
+    facts: dict[str, Term] = {}
+    longest, size = term(w.config.max_model_len), w.block_size
+    for name, live in (("own", w.own), ("other", w.other)):
+        known, computed, published = term(live.known), end_of(live), term(live.published)
+        table, drafts, keys = length(live.table), length(live.drafts), length(live.keys)
+        prompt, limit = length(live.request.prompt_token_ids), term(live.limit)
+        if live.status is Status.FINISHED:
+            facts[f"COUNT: {name} finished and holds nothing"] = table == 0
+            continue
+        facts |= {
+            f"LENGTH: {name} knows its prompt at least": z3.And(prompt >= 1, prompt <= known),
+            f"LENGTH: {name} has not reached its limit": z3.Or(known < limit, known == prompt),
+            f"LENGTH: {name} limit": limit
+            == z3.If(
+                longest <= prompt + term(live.request.max_tokens), longest, prompt + term(live.request.max_tokens)
+            ),
+            f"LENGTH: {name} fits the model": z3.And(prompt <= longest, term(live.request.max_tokens) >= 1),
+            f"LENGTH: {name} table ends with the model": z3.Or(table == 0, (table - 1) * size < longest),
+            f"KEY: {name} publishes what is computed": z3.And(
+                published >= 0, published <= table, published * size <= computed
+            ),
+            f"LENGTH: {name} drafts": z3.And(drafts >= 0, drafts <= term(w.config.num_speculative_tokens)),
+            f"LENGTH: {name} external tokens": z3.And(
+                term(live.request.external_tokens) >= 0, term(live.request.external_tokens) < prompt
+            ),
+            f"CONTENT: {name} has tokens": length(live.tokens) == known,
+        }
+        if live.status is Status.RUNNING:
+            facts[f"COVER: {name} has slots"] = computed <= table * size
+            facts[f"LENGTH: {name} computes inside the model"] = z3.And(computed >= 0, computed <= longest)
+            facts[f"KEY: {name} has the keys that it published"] = published <= keys
+        else:
+            facts[f"PREEMPTED: {name} has nothing"] = z3.And(table == 0, computed == 0, published == 0)
+    facts["POOL: the free queue counts no less than none"] = w.state.pool.free.size >= 0
+    facts["BUDGET: never negative"] = term(w.step.budget) >= 0
+    facts["SEATS: never more than there are"] = w.state.running.size <= term(w.config.max_num_seqs)
+    return facts
+
+
+def each(w: World) -> dict[str, Facts]:
+    """What holds of every block, key and place."""
+    blocks: Facts = {
+        "COUNT: references are occurrences": lambda b: refs(w, b) == total(w, b),
+        "COUNT: elsewhere is counted": lambda b: w.elsewhere[b] >= 0,
+        "COUNT: free if and only if nobody refers": lambda b: partition(w, b),
+        "COUNT: the reserved block is never held": lambda b: z3.Implies(z3.Not(inside(w, b)), refs(w, b) == 0),
+        "KEY: holders are who has the key": lambda b: inverse(w, b),
+        "KEY: a key is on a block": lambda b: z3.Implies(w.state.pool.key_of.has[b], inside(w, b)),
+        "KEY: names the content": lambda b: named(w, b),
+    }
+    for name, live in (("own", w.own), ("other", w.other)):
+        blocks[f"WRITE: {name} holds a block once"] = once(live)
+        blocks[f"WRITE: what {name} still fills is its own and has no key"] = filling(w, live)
+        blocks[f"KEY: what {name} published has a key"] = hittable(w, live)
+        blocks[f"CONTENT: {name} reads its own prefix"] = content(w, live)
+    keys: Facts = {"KEY: a key that is there has a holder": lambda k: holders(w, k)}
+    places: Facts = {
+        f"KEY: keys of {name} are of its blocks": rightful(w, live)
+        for name, live in (("own", w.own), ("other", w.other))
+    }
+    pairs: dict[str, Callable[[Any], Term]] = {
+        "KEY: holders are who has the key, under any key": lambda pair: held_under(w, pair)
+    }
+    return {"block": blocks, "key": keys, "place": places, "pair": pairs}
+
+
+def end_of(live: Any) -> Term:
+    """What will be computed once the step in flight is done."""
+    return term(live.computed) if live.end is None else live.end
+
+
+# --- one line each -------------------------------------------------------------------------------
+
+
+def refs(w: World, b: Term) -> Term:
+    return w.state.pool.refs.values[b]
+
+
+def total(w: World, b: Term) -> Term:
+    return w.elsewhere[b] + occurrences(w.own.table, b) + occurrences(w.other.table, b)
+
+
+def inside(w: World, b: Term) -> Term:
+    return z3.And(b > RESERVED_BLOCK, b < w.num_blocks)
+
+
+def partition(w: World, b: Term) -> Term:
+    return w.state.pool.free.member[b] == z3.And(inside(w, b), refs(w, b) == 0)
+
+
+def inverse(w: World, b: Term) -> Term:
+    pool = w.state.pool
+    has, value = pool.key_of.has[b], pool.key_of.value[b]
+    return pool.holders.holds(value, b) == has
+
+
+def held_under(w: World, pair: tuple[Term, Term]) -> Term:
+    """The two maps of the prefix cache are each other's inverse, at a key and a block."""
+    key, b = pair
+    pool = w.state.pool
+    return pool.holders.holds(key, b) == z3.And(pool.key_of.has[b], pool.key_of.value[b] == key)
+
+
+def holders(w: World, k: Term) -> Term:
+    return z3.Implies(w.state.pool.holders.present[k], w.state.pool.holders.count[k] >= 1)
+
+
+def named(w: World, b: Term) -> Term:
+    pool = w.state.pool
+    return z3.Implies(pool.key_of.has[b], w.due[b] == KEY_CONTENT(pool.key_of.value[b]))
+
+
+def once(live: Any) -> Callable[[Term], Term]:
+    return lambda b: occurrences(live.table, b) <= 1
+
+
+def filling(w: World, live: Any) -> Callable[[Term], Term]:
+    def fact(b: Term) -> Term:
+        if isinstance(live.table, list):
+            return z3.BoolVal(not live.table)
+        held = z3.And(live.table.count[b] >= 1, live.table.where[b] >= term(live.published))
+        return z3.Implies(held, z3.And(refs(w, b) == 1, z3.Not(w.state.pool.key_of.has[b])))
+
+    return fact
+
+
+def hittable(w: World, live: Any) -> Callable[[Term], Term]:
+    def fact(b: Term) -> Term:
+        if isinstance(live.table, list):
+            return z3.BoolVal(not live.table)
+        published = z3.And(live.table.count[b] >= 1, live.table.where[b] < term(live.published))
+        return z3.Implies(published, w.state.pool.key_of.has[b])
+
+    return fact
+
+
+def content(w: World, live: Any) -> Callable[[Term], Term]:
+    def fact(b: Term) -> Term:
+        if isinstance(live.table, list):
+            return z3.BoolVal(not live.table)
+        place = live.table.where[b]
+        end = end_of(live)
+        known = z3.If(end <= term(live.known), end, term(live.known))
+        read = z3.And(live.table.count[b] >= 1, place * w.block_size + w.offset < known)
+        return z3.Implies(read, w.due[b] == WORD(live.number, place))
+
+    return fact
+
+
+def rightful(w: World, live: Any) -> Callable[[Term], Term]:
+    def fact(i: Term) -> Term:
+        return z3.Implies(z3.And(i >= 0, i < live.keys.size), own_key(live, i, live.keys.at[i]))
+
+    return fact
+
+
+def own_key(live: Any, place: Term, key: Term) -> Term:
+    """`key` is the key of a request's block: it says what that block holds, and how many blocks stand before it."""
+    content = KEY_CONTENT(key) == WORD(live.number, place)
+    return z3.And(key == KEY_OF(live.number, place), content, KEY_DEPTH(key) == place)
+
+
+# --- loops ---------------------------------------------------------------------------------------
+
+
+def _adopting(w: World, loop: Loop) -> Invariant:
+    """Each hit that came by has one more reference, and left the free queue if it was in it."""
+    pool, hits = w.state.pool, loop.over
+    refs_before, free_before = pool.refs.values, pool.free.size
+    whole = [amount for _, amount in hits.totals]
+    return Invariant(
+        [pool.refs, pool.free],
+        plain=lambda: {
+            "POOL: free hits are used up": pool.free.size == free_before - whole[0] + loop.sums[0],
+        },
+        each={
+            "block": {
+                "COUNT: a reference for each hit": lambda b: (
+                    refs(w, b) == refs_before[b] + hits.count[b] - loop.rest[b]
+                ),
+                "COUNT: free if and only if nobody refers": lambda b: partition(w, b),
+            }
+        },
+    )
+
+
+def _taking(w: World, loop: Loop) -> Invariant:
+    """The table grows by what the free queue loses; what is taken is held by nobody else and has no key."""
+    pool, table = w.state.pool, w.own.table
+    free_before, held, at_before = pool.free.size, table.size, table.at
+    apart = new_or_as_before(w, held, pool.refs.values, table.count, table.where)
+    return Invariant(
+        [pool.refs, pool.free, pool.key_of, pool.holders, table],
+        plain=lambda: {
+            "POOL: the free queue loses one a round": pool.free.size == free_before - (loop.index - loop.start),
+            "COVER: the table gains one a round": table.size == held + (loop.index - loop.start),
+        },
+        each={
+            "block": {
+                "COUNT: free if and only if nobody refers": lambda b: partition(w, b),
+                "KEY: holders are who has the key": lambda b: inverse(w, b),
+                "WRITE: what is taken is its own and has no key": apart,
+            },
+            "key": {"KEY: a key that is there has a holder": lambda k: holders(w, k)},
+            "pair": {"KEY: holders are who has the key, under any key": lambda kb: held_under(w, kb)},
+            "place": {
+                "ATOMIC: what was held stays in place": lambda i: z3.Implies(
+                    z3.And(i >= 0, i < held), table.at[i] == at_before[i]
+                )
+            },
+        },
+    )
+
+
+def new_or_as_before(w: World, held: Term, refs_before: Term, count: Term, where: Term) -> Callable[[Term], Term]:
+    """A block behind the first `held` of the own table was free; any other is as before, or lost its key if free."""
+    pool, live = w.state.pool, w.own
+    has, value = pool.key_of.has, pool.key_of.value
+
+    def fact(b: Term) -> Term:
+        table, key_of = live.table, pool.key_of
+        new = z3.And(table.count[b] >= 1, table.where[b] >= held)
+        taken = z3.And(
+            refs(w, b) == 1,
+            refs_before[b] == 0,
+            table.count[b] == 1,
+            count[b] == 0,
+            inside(w, b),
+            z3.Not(key_of.has[b]),
+        )
+        as_before = z3.And(
+            refs(w, b) == refs_before[b],
+            table.count[b] == count[b],
+            z3.Implies(table.count[b] >= 1, table.where[b] == where[b]),
+            z3.Implies(key_of.has[b], z3.And(has[b], key_of.value[b] == value[b])),
+            z3.Implies(refs_before[b] >= 1, key_of.has[b] == has[b]),
+        )
+        return z3.If(new, taken, as_before)
+
+    return fact
+
+
+def _publishing(w: World, loop: Loop) -> Invariant:
+    """Blocks `start .. index` of the table have got their own keys, nothing else changed."""
+    pool, live = w.state.pool, w.own
+    has, value, start = pool.key_of.has, pool.key_of.value, loop.start
+    keys_before = live.keys.size
+
+    def published(b: Term) -> Term:
+        place = live.table.where[b]
+        new = z3.And(live.table.count[b] >= 1, start <= place, place < loop.index)
+        key = pool.key_of.value[b]
+        return z3.And(pool.key_of.has[b] == z3.Or(has[b], new), z3.If(new, own_key(live, place, key), key == value[b]))
+
+    def reset() -> None:
+        live.published = Number(w.path.integer("own published"))
+
+    return Invariant(
+        [pool.key_of, pool.holders, live.keys],
+        resets={"own published": reset},
+        plain=lambda: {
+            "KEY: published so far": term(live.published) == loop.index,
+            "KEY: keys cover what is published": z3.And(live.keys.size >= loop.index, live.keys.size >= keys_before),
+        },
+        each={
+            "block": {
+                "KEY: these blocks and no others": published,
+                "KEY: holders are who has the key": lambda b: inverse(w, b),
+            },
+            "key": {"KEY: a key that is there has a holder": lambda k: holders(w, k)},
+            "pair": {"KEY: holders are who has the key, under any key": lambda kb: held_under(w, kb)},
+            "place": {"KEY: keys are of its blocks": rightful(w, live)},
+        },
+    )
+
+
+def _hitting(w: World, loop: Loop) -> Invariant:
+    """The hits so far are blocks under the request's own keys, each once."""
+    hits = loop.frame.f_locals["hits"]
+    return Invariant(
+        [hits],
+        plain=lambda: {"KEY: one hit a round": hits.size == loop.index},
+        each={
+            "block": {
+                "KEY: a hit is under the key of its place": hit(w, hits),
+                "WRITE: hit once": lambda b: hits.count[b] <= 1,
+            }
+        },
+    )
+
+
+def hit(w: World, hits: Any) -> Callable[[Term], Term]:
+    def fact(b: Term) -> Term:
+        key_of = w.state.pool.key_of
+        under = z3.And(key_of.has[b], own_key(w.own, hits.where[b], key_of.value[b]))
+        return z3.Implies(hits.count[b] >= 1, under)
+
+    return fact
+
+
+def _keying(w: World, loop: Loop) -> Invariant:
+    live = w.own
+    return Invariant(
+        [live.keys],
+        plain=lambda: {"KEY: one key a round": live.keys.size == loop.index},
+        each={"place": {"KEY: keys are of its blocks": rightful(w, live)}},
+    )
+
+
+def _releasing(w: World, loop: Loop) -> Invariant:
+    """Each block that came by lost one reference, and is free if it was the last."""
+    pool, table = w.state.pool, loop.over
+    refs_before, free_before, free_member = pool.refs.values, pool.free.size, pool.free.member
+    return Invariant(
+        [pool.refs, pool.free],
+        plain=lambda: {
+            "POOL: the free queue never shrinks": pool.free.size >= free_before,
+        },
+        each={
+            "block": {
+                "COUNT: a reference less for each block": lambda b: (
+                    refs(w, b) == refs_before[b] - table.count[b] + loop.rest[b]
+                ),
+                "COUNT: free if and only if nobody refers": lambda b: partition(w, b),
+                "PROGRESS: what became free counts": lambda b: z3.Implies(
+                    z3.And(pool.free.member[b], z3.Not(free_member[b])), pool.free.size > free_before
+                ),
+            }
+        },
+    )
+
+
+def withdrawn(w: World, first: Term, index: Callable[[], Term]) -> Invariant:
+    """Places `first .. index` of the own table have lost their keys, nothing else changed."""
+    pool, table = w.state.pool, w.own.table
+    has, value = pool.key_of.has, pool.key_of.value
+
+    def fact(b: Term) -> Term:
+        gone = z3.And(table.count[b] >= 1, first <= table.where[b], table.where[b] < index())
+        return z3.And(
+            pool.key_of.has[b] == z3.And(has[b], z3.Not(gone)),
+            z3.Implies(pool.key_of.has[b], pool.key_of.value[b] == value[b]),
+        )
+
+    return Invariant(
+        [pool.key_of, pool.holders],
+        each={
+            "block": {"KEY: these lose their keys": fact, "KEY: holders are who has the key": lambda b: inverse(w, b)},
+            "key": {"KEY: a key that is there has a holder": lambda k: holders(w, k)},
+            "pair": {"KEY: holders are who has the key, under any key": lambda kb: held_under(w, kb)},
+        },
+    )
+
+
+LOOPS: dict[tuple[str, str], Callable[[World, Loop], Invariant]] = {
+    ("_extend_table", "list"): _adopting,
+    ("_extend_table", "range"): _taking,
+    ("publish_complete", "range"): _publishing,
+    ("longest_hit", "list"): _hitting,
+    ("_work_out_keys", "range"): _keying,
+    ("release_table", "list"): _releasing,
+    ("withdraw_from", "range"): lambda w, loop: withdrawn(w, loop.start, lambda: loop.index),
+}

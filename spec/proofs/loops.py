@@ -1,0 +1,150 @@
+"""Loops of symbolic length, by the rule of Hoare: the invariant holds on entry, and each round keeps it.
+
+A `for` over a symbolic range or list asks for the invariant of the loop (`invariants.LOOPS`), by the name of the
+function that it stands in.  It checks it on entry, then forgets everything that the loop changes and goes two ways:
+one arbitrary round, at whose end the invariant is checked again and the path is cut; and the code behind the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from spec.proofs import paths
+from spec.proofs.value import Number
+
+Term = Any
+
+
+@dataclass
+class Invariant:
+    """What a loop changes, and what holds before each round.
+
+    changes   containers to forget, and setters for single values, by name
+    plain     name -> what holds
+    each      kind -> name -> what holds of everything of the kind
+    """
+
+    changes: list[Any]
+    resets: dict[str, Callable[[], None]] = field(default_factory=dict)
+    plain: Callable[[], dict[str, Term]] = dict
+    each: dict[str, dict[str, Callable[[Term], Term]]] = field(default_factory=dict)
+
+
+class Loop:
+    """One loop, being run.
+
+    index   the round, from start
+    rest    for a loop over a list: how often each element still comes
+    sums    for a loop over a list: its totals, over what still comes
+    """
+
+    def __init__(self, frame: Any, start: Term, stop: Term, over: Any = None, backwards: bool = False) -> None:
+        self.frame, self.start, self.over, self.backwards = frame, start, over, backwards
+        self.stop = z3.If(stop >= start, stop, start)
+        self.phase = 0
+        self.index = start
+        self.rest: Any = None if over is None else over.count
+        self.at: Any = None if over is None else over.at
+        self.sums = [] if over is None else [total for _, total in over.totals]
+
+    def __iter__(self) -> Loop:
+        return self
+
+    @property
+    def name(self) -> str:
+        return str(self.frame.f_code.co_name)
+
+    def __next__(self) -> Any:
+        path = paths.current()
+        if self.phase == 1:
+            self._check("each round keeps")
+            self._check_frame()
+            raise paths.Cut
+        self.invariant: Invariant = path.world.invariant_of(self)
+        self._check("on entry")
+        if not path.choose(z3.And(path.truth("another round"), self.start < self.stop)):
+            self._forget(self.stop)
+            if self.over is not None:
+                rest = self.rest
+                path.for_all(self.over.kind, lambda x: rest[x] == 0)
+                path.assume(*(total == 0 for total in self.sums))
+            self._assume()
+            raise StopIteration
+        self.phase = 1
+        self._forget(path.integer("round"))
+        path.assume(self.start <= self.index, self.index < self.stop)
+        element = self.index if self.over is None else self._element()
+        self._assume()
+        self.before = path.world.cells()
+        self._advance(element)
+        return Number(element)
+
+    def _element(self) -> Term:
+        path, over = paths.current(), self.over
+        place = over.size - 1 - self.index if self.backwards else self.index
+        element = self.at[place]
+        path.mention("place", place)
+        path.mention(over.kind, element)
+        path.assume(self.rest[element] >= 1)
+        return element
+
+    def _advance(self, element: Term) -> None:
+        self.index = self.index + 1
+        if self.over is not None:
+            self.rest = z3.Store(self.rest, element, self.rest[element] - 1)
+            self.sums = [s - f(element) for (f, _), s in zip(self.over.totals, self.sums, strict=True)]
+
+    def _forget(self, index: Term) -> None:
+        path = paths.current()
+        for each in self.invariant.changes:
+            each.havoc()
+        for reset in self.invariant.resets.values():
+            reset()
+        self.index = index
+        if self.over is not None:
+            whole = self.over.count
+            self.rest = rest = path.array("still to come")
+            path.for_all(self.over.kind, lambda x: z3.And(rest[x] >= 0, rest[x] <= whole[x]))
+            self.sums = [path.integer("sum to come") for _ in self.sums]
+
+    def _assume(self) -> None:
+        path = paths.current()
+        path.assume(*self.invariant.plain().values())
+        for kind, facts in self.invariant.each.items():
+            for fact in facts.values():
+                path.for_all(kind, frozen(fact, kind))
+
+    def _check(self, when: str) -> None:
+        path = paths.current()
+        if path.replaying:
+            return
+        for name, held in self.invariant.plain().items():
+            path.check(f"loop of {self.name}, {when}: {name}", held)
+        for kind, facts in self.invariant.each.items():
+            for name, fact in facts.items():
+                path.check(f"loop of {self.name}, {when}: {name}", fact(path.world.any[kind]))
+
+    def _check_frame(self) -> None:
+        """What the loop was not said to change is the same object as before."""
+        path = paths.current()
+        if path.replaying:
+            return
+        changed = path.world.names_of(self.invariant)
+        for name, now in path.world.cells().items():
+            if name not in changed and not z3.eq(now, self.before[name]):
+                path.check(f"loop of {self.name}, each round: {name} stays", now == self.before[name])
+
+
+def frozen(fact: Callable[[Any], Term], kind: str = "block") -> Callable[[Any], Term]:
+    """A fact is about the state in which it was assumed: it is worked out once, on variables, then substituted."""
+    if kind == "pair":
+        one, two = z3.Ints("fact-key fact-block")
+        formula = fact((one, two))
+        return lambda at: z3.substitute(formula, (one, at[0]), (two, at[1]))
+    variable = z3.Int("fact-variable")
+    formula = fact(variable)
+    return lambda at: z3.substitute(formula, (variable, at))

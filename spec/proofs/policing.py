@@ -1,0 +1,77 @@
+"""The lawful variant of a release policy is proved; the unlawful one is among the counterexamples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.proofs import contracts, invariants
+from spec.proofs.allocating import attempt_of, grantable
+from spec.proofs.answering import RELEASE
+from spec.proofs.cases import Case, Goals
+from spec.proofs.value import Number, term
+from spec.proofs.world import World
+from spec.vocabulary import Admission, Grant
+
+Term = Any
+
+
+def _publish_then_preempt(policy: str) -> Any:
+    """A running request is granted tokens, its complete blocks are published; then the policy takes the grant back."""
+
+    def act(w: World) -> Any:
+        a = attempt_of(w, w.own.computed)
+        grantable(w, a)
+        w.path.assume(term(w.config.enable_prefix_caching))
+        w.path.assume(term(a.computed) + a.tokens.term <= w.own.table.size * w.block_size)
+        contracts.publish_stub(w, w.state, w.own, a.computed, a.tokens)
+        w.step.budget = w.step.budget - a.tokens
+        entry = Grant("own", Admission.RUNNING, a.computed, a.tokens, ())
+        w.step.grants.append(entry)
+        w.before, w.victim_table = w.cells(), w.own.table
+        getattr(w.modules.policies, policy)(w.state, w.step, w.own, entry)
+        return entry
+
+    return act
+
+
+def _nothing_written(w: World, entry: Any) -> Goals:
+    """The grant is gone, so nothing of it is written: `due` is what it was."""
+    b = w.any["block"]
+    return {
+        "KEY: names the content": invariants.named(w, b),
+        "KEY: holders are who has the key": invariants.inverse(w, b),
+        "COUNT: references are occurrences": invariants.refs(w, b) == invariants.total(w, b),
+        "BUDGET: the tokens are refunded": term(w.step.budget) == w.before["budget left"] + term(entry.tokens),
+        "PREEMPTED: nothing of it is in the plan": w.step.grants == [],
+    }
+
+
+def _withdraw(w: World) -> Any:
+    first = Number(w.path.integer("first place"))
+    w.path.assume(first.term >= 0, first.term <= term(w.own.published))
+    w.before, w.promise = w.cells(), invariants.withdrawn(w, first.term, lambda: term(w.own.published))
+    w.modules.policies.withdraw_from(w.state, w.own, first)
+    return None
+
+
+def _withdrawn(w: World, _: Any) -> Goals:
+    return {**contracts.checked(w, w.promise), **contracts.unchanged(w, w.before, w.promise)}
+
+
+def withdraw_stub(w: World, state: Any, live: Any, first: Any) -> None:
+    contracts.assumed(w, invariants.withdrawn(w, term(first), lambda: term(live.published)))
+
+
+def case(policy: str) -> Case:
+    return Case(
+        f"policies.{policy}",
+        _publish_then_preempt(policy),
+        _nothing_written,
+        contracts={**RELEASE, "policies.withdraw_from": withdraw_stub},
+    )
+
+
+CASES: tuple[Case, ...] = (
+    Case("policies.withdraw_from", _withdraw, _withdrawn),
+    case("preempt_scheduled_lawfully"),
+)

@@ -1,0 +1,230 @@
+"""The modules of `spec`, loaded once more from their own source, so that they run on symbols.
+
+The text is the text that runs on ints; nothing is translated.  Two things differ.  The builtins `len`, `sum`, `tuple`,
+`range`, ... accept symbolic values as well (Python's own `len` must return an int).  And where a loop fills a local
+list for a symbolic number of rounds, the empty display `[]` that the list begins as becomes `list()`.
+
+A mutation is a change of the syntax tree of one module, so it acts on the same text.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import CodeType, SimpleNamespace
+from typing import Any
+
+import z3
+
+import spec
+from spec.proofs.maps import Blocks, Folding, Rounds
+from spec.proofs.value import Number, Truth, number, term
+
+FOLDER = Path(spec.__file__).parent
+MODULES = (
+    "guards",
+    "formulas",
+    "pool",
+    "state",
+    "prefix",
+    "encoder",
+    "lifecycle",
+    "allocation",
+    "running",
+    "waiting",
+    "outcome",
+    "scheduler",
+    "policies",
+)
+"""What is loaded anew, in the order of its imports; the rest (vocabulary, validity) is shared."""
+
+FILLED = {"longest_hit": ("hits",)}
+"""Local lists that a loop of symbolic length fills."""
+
+Modules = SimpleNamespace
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    """The syntax tree of a module of `spec`.  Not to be changed: copy it first."""
+    return ast.parse(_path(module).read_text())
+
+
+def _path(module: str) -> Path:
+    return (FOLDER / "proofs" if module == "policies" else FOLDER) / f"{module}.py"
+
+
+def load(
+    mutated: Mapping[str, ast.Module] | None = None,
+    symbolic: bool = True,
+    executed: Callable[[str, int], None] | None = None,
+) -> Modules:
+    """The modules by name, each a namespace of its functions; `mutated` replaces the trees of some.
+
+    Not `symbolic`: with Python's own builtins, to run a mutant on ints.  `executed` is told the module and the line of
+    every function that is called.
+    """
+    loaded: dict[str, _Namespace] = {}
+
+    def find(name: str, *rest: Any) -> Any:
+        if name == "spec":
+            return SimpleNamespace(**loaded)
+        package, _, module = name.partition(".")
+        if package == "spec" and module in loaded:
+            return loaded[module]
+        return importlib.import_module(name)
+
+    names = {**vars(builtins), **(SYMBOLIC if symbolic else {}), "__import__": find, "executed": executed}
+    for module in MODULES:
+        changed = (mutated or {}).get(module)
+        if changed is not None or not symbolic:
+            code = _compile(module, changed or tree(module), symbolic)
+        else:
+            code = _code(module) if executed is None else _watched(module)
+        namespace: dict[str, Any] = {"__name__": f"spec.{module}", "__builtins__": names}
+        exec(code, namespace)
+        loaded[module] = _Namespace(namespace)
+    return SimpleNamespace(**loaded)
+
+
+class _Namespace:
+    """A module whose names can be replaced: a contract takes the place of a function that was proved."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        object.__setattr__(self, "names", names)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return object.__getattribute__(self, "names")[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__getattribute__(self, "names")[name] = value
+
+
+@cache
+def _code(module: str) -> CodeType:
+    return _compile(module, tree(module))
+
+
+@cache
+def _watched(module: str) -> CodeType:
+    return _compile(module, _Watch(module).visit(copy.deepcopy(tree(module))))
+
+
+def _compile(module: str, source: ast.Module, symbolic: bool = True) -> CodeType:
+    changed = _Displays().visit(copy.deepcopy(source)) if symbolic else source
+    return compile(ast.fix_missing_locations(changed), str(_path(module)), "exec")
+
+
+class _Watch(ast.NodeTransformer):
+    """Every function first tells that it is called: which mutants can a case notice?"""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+
+    def _call(self, node: ast.AST) -> ast.expr:
+        line = getattr(node, "lineno", 0)
+        return ast.parse(f"executed({self.module!r}, {line})", mode="eval").body
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.generic_visit(node)
+        node.body.insert(0, ast.Expr(self._call(node)))
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        self.generic_visit(node)
+        node.body = ast.BoolOp(ast.Or(), [self._call(node), node.body])
+        return node
+
+
+class _Displays(ast.NodeTransformer):
+    """`hits = []` becomes `hits = list()` for the lists of FILLED."""
+
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        before, self.names = self.names, FILLED.get(node.name, ())
+        self.generic_visit(node)
+        self.names = before
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        target = node.targets[0]
+        if isinstance(target, ast.Name) and target.id in self.names and isinstance(node.value, ast.List):
+            node.value = ast.Call(ast.Name("list", ast.Load()), [], [])
+        return node
+
+
+# --- builtins ------------------------------------------------------------------------------------
+
+
+def _len(value: Any) -> Any:
+    return value.length() if hasattr(value, "length") else len(value)
+
+
+def _tuple(value: Any = ()) -> Any:
+    return value.copy() if hasattr(value, "copy_symbolic") else tuple(value)
+
+
+def _list(value: Any = None) -> Any:
+    if value is None:
+        return Blocks.empty("list")
+    return value.copy() if hasattr(value, "copy_symbolic") else list(value)
+
+
+def _sum(values: Iterator[Any]) -> Any:
+    """The sum over a list of symbolic length is a tracked total; over anything else the sum."""
+    with Folding() as folding:
+        values = iter(values)
+        first = next(values, 0)
+        if folding.over is not None:
+            return Number(folding.over.total(folding.element, number(first)))
+    return first + sum(values)
+
+
+def _range(*bounds: Any) -> Any:
+    if all(isinstance(each, int) for each in bounds):
+        return range(*bounds)
+    start, stop = bounds if len(bounds) == 2 else (0, bounds[0])
+    return Rounds(term(start), term(stop))
+
+
+def _reversed(values: Any) -> Any:
+    return values.reversed() if hasattr(values, "copy_symbolic") else reversed(values)
+
+
+def _most(a: Any, b: Any) -> Any:
+    return Number(z3.If(term(a) >= term(b), term(a), term(b))) if _symbolic(a, b) else max(a, b)
+
+
+def _least(a: Any, b: Any) -> Any:
+    return Number(z3.If(term(a) <= term(b), term(a), term(b))) if _symbolic(a, b) else min(a, b)
+
+
+def _symbolic(*values: Any) -> bool:
+    return any(isinstance(each, (Number, Truth)) for each in values)
+
+
+def _sorted(values: Any) -> Any:
+    return values if hasattr(values, "length") else sorted(values)
+
+
+SYMBOLIC: dict[str, Callable[..., Any]] = {
+    "len": _len,
+    "tuple": _tuple,
+    "list": _list,
+    "sum": _sum,
+    "range": _range,
+    "reversed": _reversed,
+    "max": _most,
+    "min": _least,
+    "sorted": _sorted,
+}

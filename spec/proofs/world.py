@@ -1,0 +1,364 @@
+"""A symbolic state of the scheduler: any pool, any number of requests, of which two are looked at.
+
+`own` is the request that an action is about, `other` any other one; what holds of `other` holds of all the rest.
+What the tables of everybody else hold is one array, `elsewhere`.  Slots are looked at through one offset, any
+within a block: `due` is what each block holds there once the step in flight is done.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import z3
+
+from spec import validity
+from spec.proofs import invariants
+from spec.proofs.invariants import length
+from spec.proofs.keys import KEY_OF, NEW_KEY, WORD, key_axiom
+from spec.proofs.loops import Invariant, Loop
+from spec.proofs.maps import Blocks, Cells, Holders, Keys, Members, Queue, Tokens
+from spec.proofs.paths import Path
+from spec.proofs.value import Number, Truth, term
+from spec.vocabulary import Config, EncoderItem, Profile, Request, Status
+
+Term = Any
+
+SMALL = 12
+"""Counterexamples are sought among numbers up to this first."""
+
+FLAGS = ("enable_prefix_caching", "use_eagle", "disable_chunked_mm_input", "use_connector")
+
+
+class Line:
+    """A queue of requests of any length.  `front` is who stands at the place that the action looks at."""
+
+    def __init__(self, world: World, name: str, present: list[Any]) -> None:
+        self.world, self.name = world, name
+        self.size = world.path.integer(name)
+        self.present = present
+        self.joined: list[tuple[str, Any]] = []
+        world.path.assume(self.size >= len(present))
+
+    def length(self) -> Number:
+        return Number(self.size)
+
+    def __bool__(self) -> bool:
+        return self.world.path.choose(self.size > 0)
+
+    def __getitem__(self, index: Any) -> Any:
+        at = term(index)
+        self.world.path.require(f"{self.name}: the index is inside", z3.And(at >= 0, at < self.size))
+        if self.name == "running" and not self.world.path.choose(at == self.world.place):
+            return self.world.other
+        return self.world.own
+
+    def pop(self) -> Any:
+        """The tail: the request that the action is about if it stands there, else any other."""
+        world = self.world
+        world.path.require(f"{self.name}: not empty when it is popped", self.size >= 1)
+        own = world.own in self.present and world.path.choose(world.place == self.size - 1)
+        popped = world.own if own else world.other
+        world.victim_place = self.size - 1
+        self._leave(popped)
+        return popped
+
+    def popleft(self) -> Any:
+        self.world.path.require(f"{self.name}: not empty when it is popped", self.size >= 1)
+        self._leave(self.world.own)
+        return self.world.own
+
+    def remove(self, live: Any) -> None:
+        self.world.path.require(f"{self.name}: who leaves it is in it", z3.BoolVal(live in self.present))
+        self._leave(live)
+
+    def _leave(self, live: Any) -> None:
+        if live in self.present:
+            self.present.remove(live)
+        self.size = self.size - 1
+
+    def append(self, live: Any) -> None:
+        self._join("back", live)
+
+    def appendleft(self, live: Any) -> None:
+        self._join("front", live)
+
+    def extendleft(self, lives: Any) -> None:
+        for live in lives:
+            self._join("front", live)
+
+    def _join(self, side: str, live: Any) -> None:
+        self.present.append(live)
+        self.joined.append((side, live))
+        self.size = self.size + 1
+
+
+class KeyTable:
+    """Equal meaning, equal key, and only then: a key is a function of its meaning, and one to one (HASH-2)."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.size = world.path.integer("keys worked out")
+
+    def length(self) -> Number:
+        return Number(self.size)
+
+    def setdefault(self, meaning: tuple[Any, ...], new: Any) -> Number:
+        """The key of a meaning.
+
+        It is the key of block `index` of a request if its tokens are the tokens of that block, its adapter and its
+        items are that request's, and its parent is the key of the block before.
+        """
+        world = self.world
+        world.path.require("KEY: a new key is new", term(new) > self.size)
+        parent, adapter, items, tokens = meaning
+        live, index = tokens.word, term(sys._getframe(1).f_locals["index"])
+        (start, stop), size = tokens.part, world.block_size
+        key = NEW_KEY(term(parent), term(adapter), live.number, start, stop)
+        right_parent = z3.If(index == 0, term(parent) == 0, term(parent) == KEY_OF(live.number, index - 1))
+        right_tokens = z3.And(index >= 0, start == index * size, stop == index * size + size)
+        right_rest = z3.And(term(adapter) == term(live.request.lora_id), z3.BoolVal(items == live.items_of(index)))
+        world.path.assume(z3.Implies(z3.And(right_parent, right_tokens, right_rest), key == KEY_OF(live.number, index)))
+        world.mention_key_of(live.number, index)
+        return Number(key)
+
+
+class Lives(dict[Any, Any]):
+    """The live requests by id; whether an unknown id is live is a choice."""
+
+    world: World
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or self.world.path.choose(self.world.id_is_live)
+
+
+class World:
+    """One symbolic state, the invariants assumed of it, and names for everything in it.
+
+    A case notes on it what its goals will need: mostly `before`, the cells before the action.
+    """
+
+    before: dict[str, Any]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+    def __init__(
+        self,
+        path: Path,
+        modules: SimpleNamespace,
+        status: Status = Status.RUNNING,
+        items: int = 0,
+        adapter: bool = False,
+        without: tuple[str, ...] = (),
+        blocks: bool = True,
+    ) -> None:
+        path.world = self
+        self.path, self.modules, self.without, self.blocks = path, modules, without, blocks
+        self.any = {kind: path.integer(f"any {kind}") for kind in ("block", "key", "place")}
+        self.any["pair"] = (self.any["key"], self.any["block"])
+        self.victim_place: Term = None
+        self.offset = path.integer("offset")
+        self.config = self._config()
+        self.block_size, self.num_blocks = term(self.config.block_size), term(self.config.num_blocks)
+        path.block_size = self.block_size
+        path.assume(self.offset >= 0, self.offset < self.block_size)
+        self.elsewhere = path.array("occurrences elsewhere")
+        self.due = path.array("due content")
+        self.id_is_live = path.truth("id is live")
+        self.state = self._state()
+        self.own = self._live("own", 0, status, items, adapter)
+        self.other = self._live("other", 1, Status.RUNNING, 0, False)
+        self.place = path.integer("place of own")
+        running = [self.own, self.other] if status is Status.RUNNING else [self.other]
+        self.state.running = Line(self, "running", running)
+        self.state.waiting = Line(self, "waiting", [] if status is Status.RUNNING else [self.own])
+        if status is Status.RUNNING:
+            path.assume(self.place >= 0, self.place < self.state.running.size)
+        self.state.live.update(own=self.own, other=self.other)
+        self.step = self._step()
+        for live in (self.own, self.other):
+            path.for_all("place", partial(key_axiom, live.number))
+        for kind, name in self.any.items():
+            path.mention(kind, name)
+        self.assume_invariants()
+        self.start = self.cells()
+        numbers = [term(getattr(self.config, field)) for field in Config.__slots__ if field not in FLAGS]
+        numbers += [length(live.request.prompt_token_ids) for live in (self.own, self.other)]
+        path.small = [each <= SMALL for each in numbers]
+
+    # --- the parts -----------------------------------------------------------------------------
+
+    def _config(self) -> Config:
+        values: dict[str, Any] = {}
+        for field in Config.__slots__:
+            values[field] = Truth(self.path.truth(field)) if field in FLAGS else Number(self.path.integer(field))
+        for eagle in (True, False):
+            config = Config(**{**values, "use_eagle": eagle})
+            rows = [term(holds(config)) for _, holds, _ in validity.CONFIG_ROWS]
+            self.path.assume(z3.Implies(term(values["use_eagle"]) == eagle, z3.And(*rows)))
+        return Config(**values)
+
+    def _state(self) -> Any:
+        state = self.modules.state.State.__new__(self.modules.state.State)
+        pool = self.modules.pool.Pool.__new__(self.modules.pool.Pool)
+        pool.refs, pool.free = Cells("refs", self.num_blocks), Queue("free")
+        pool.key_of, pool.holders = Keys(), Holders()
+        state.config, state.profile, state.pool = self.config, Profile("proofs"), pool
+        state.live = Lives()
+        state.live.world = self
+        state.key_table = KeyTable(self)
+        state.encoder_free = Number(self.path.integer("encoder space"))
+        state.finished, state.freed, state.log = [], [], []
+        return state
+
+    def _live(self, name: str, number: int, status: Status, items: int, adapter: bool) -> Any:
+        path = self.path
+        kind: Any = type("Live", (_Live, self.modules.state.Live), {})
+        live: Any = kind.__new__(kind)
+        prompt = Tokens(path.integer(f"{name} prompt"))
+        live.number = z3.IntVal(number)
+        live.request = Request(
+            name,
+            prompt,  # type: ignore[arg-type]
+            Number(path.integer(f"{name} max_tokens")),  # type: ignore[arg-type]
+            eos_token_id=Number(path.integer(f"{name} eos")),  # type: ignore[arg-type]
+            ignore_eos=Truth(path.truth(f"{name} ignore_eos")),  # type: ignore[arg-type]
+            stop_token_ids=Members(f"{name} stops"),  # type: ignore[arg-type]
+            lora_id=Number(path.integer(f"{name} adapter")) if adapter else 0,  # type: ignore[arg-type]
+            items=tuple(self._item(name, index) for index in range(items)),
+            prompt_logprobs=Truth(path.truth(f"{name} prompt_logprobs")),  # type: ignore[arg-type]
+            external_tokens=Number(path.integer(f"{name} external")),  # type: ignore[arg-type]
+        )
+        live.status, live.grammar_ready = status, Truth(path.truth(f"{name} grammar ready"))
+        live.known, live.computed = Number(path.integer(f"{name} known")), Number(path.integer(f"{name} computed"))
+        live.limit, live.published = Number(path.integer(f"{name} limit")), Number(path.integer(f"{name} published"))
+        live.tokens = Tokens(term(live.known), live)
+        live.drafts = Tokens(path.integer(f"{name} drafts"), live)
+        live.table, live.keys = Blocks.fresh(f"{name} table"), Blocks.fresh(f"{name} keys", "key")
+        live.cached = set()
+        live.end = None
+        return live
+
+    def _item(self, name: str, index: int) -> EncoderItem:
+        parts = (Number(self.path.integer(f"{name} item {index} {part}")) for part in EncoderItem._fields)
+        return EncoderItem(*parts)  # type: ignore[arg-type]
+
+    def _step(self) -> Any:
+        step = self.modules.allocation.Step.__new__(self.modules.allocation.Step)
+        step.budget = Number(self.path.integer("budget left"))
+        step.encoder_budget = Number(self.path.integer("encoder budget left"))
+        step.index = Number(self.place)
+        step.grants, step.preempted, step.skipped = [], [], []
+        step.adapters = Members("adapters in use")
+        self.granted = self.path.integer("granted so far")
+        self.path.assume(self.granted >= 0, self.granted + step.budget.term == term(self.config.max_num_batched_tokens))
+        self.path.assume(step.budget.term >= 0)
+        return step
+
+    # --- invariants ----------------------------------------------------------------------------
+
+    def assume_invariants(self) -> None:
+        self.path.assume(*(fact for name, fact in invariants.plain(self).items() if name not in self.without))
+        for kind, facts in invariants.each(self).items() if self.blocks else ():
+            for fact in facts.values():
+                self.path.for_all(kind, invariants.frozen(fact, kind))
+
+    def holds_now(self) -> dict[str, Term]:
+        """Every invariant of the state as it is now, at anything of its kind."""
+        goals = dict(invariants.plain(self))
+        for kind, facts in invariants.each(self).items():
+            goals |= {name: fact(self.any[kind]) for name, fact in facts.items()}
+        return goals
+
+    def invariant_of(self, loop: Loop) -> Invariant:
+        kind = "range" if loop.over is None else "list"
+        make: Callable[[World, Loop], Invariant] = invariants.LOOPS[loop.name, kind]
+        return make(self, loop)
+
+    def mention_key_of(self, who: Term, place: Term) -> None:
+        """What the key of a block says: its content is that of the request's own prefix, its depth the place."""
+        self.path.assume(key_axiom(who, place))
+        self.path.mention("key", KEY_OF(who, place))
+
+    def write(self, live: Any, start: Term, end: Term) -> None:
+        """What a grant will have written when the step is done: positions `start .. end` of `live`."""
+        before, table, size = self.due, live.table, self.block_size
+        count, where = table.count, table.where
+        self.due = due = self.path.array("due content")
+        position: Callable[[Term], Term] = lambda b: where[b] * size + self.offset  # noqa: E731
+        self.path.for_all(
+            "block",
+            lambda b: (
+                due[b]
+                == z3.If(
+                    z3.And(count[b] >= 1, start <= position(b), position(b) < end),
+                    WORD(live.number, where[b]),
+                    before[b],
+                )
+            ),
+        )
+
+    # --- what there is -------------------------------------------------------------------------
+
+    def explain(self, model: Any) -> dict[str, tuple[str, str]]:
+        """The numbers of a counterexample in the spec's own words, before and after; arrays are left out."""
+        found = {field: term(getattr(self.config, field)) for field in Config.__slots__}
+        told = {name: (value, value) for name, value in found.items()}
+        told |= {name: (old, self.cells().get(name, old)) for name, old in self.start.items()}
+        return {
+            name: (str(model.eval(old, model_completion=True)), str(model.eval(new, model_completion=True)))
+            for name, (old, new) in told.items()
+            if not z3.is_array(old) and not z3.is_array(new)
+        }
+
+    def containers(self) -> dict[str, Any]:
+        pool = self.state.pool
+        found = {"refs": pool.refs, "free": pool.free, "key_of": pool.key_of, "holders": pool.holders}
+        for name, live in (("own", self.own), ("other", self.other)):
+            found |= {f"{name} table": live.table, f"{name} keys": live.keys, f"{name} drafts": live.drafts}
+        return found
+
+    def cells(self) -> dict[str, Term]:
+        """Every term that the state consists of, by name."""
+        found = {}
+        for name, container in self.containers().items():
+            for field, value in _terms(container):
+                found[f"{name} {field}"] = value
+        for name, live in (("own", self.own), ("other", self.other)):
+            for field in ("computed", "known", "published", "limit"):
+                found[f"{name} {field}"] = term(getattr(live, field))
+            found[f"{name} waits or runs"] = z3.StringVal(live.status.value)
+        found |= {"running": self.state.running.size, "waiting": self.state.waiting.size}
+        found |= {"budget left": term(self.step.budget), "encoder space": term(self.state.encoder_free)}
+        found |= {"encoder budget left": term(self.step.encoder_budget), "visited": term(self.step.index)}
+        return found
+
+    def names_of(self, invariant: Invariant) -> set[str]:
+        changed = {id(each) for each in invariant.changes}
+        names = {name for name, each in self.containers().items() if id(each) in changed}
+        return {cell for cell in self.cells() if any(cell.startswith(f"{name} ") for name in names)} | set(
+            invariant.resets
+        )
+
+
+def _terms(container: Any) -> list[tuple[str, Term]]:
+    if isinstance(container, (list, tuple)):
+        return [("length", z3.IntVal(len(container)))]
+    return [(field, value) for field, value in vars(container).items() if z3.is_expr(value)]
+
+
+class _Live:
+    """What a live request has in a proof beside its own fields: a number, and what it has computed after this step."""
+
+    number: Term
+    end: Term = None
+    request: Request
+
+    def items_of(self, _: Term) -> tuple[Any, ...]:
+        return ()
