@@ -20,6 +20,7 @@ from spec.proofs.answering import fits_alone
 from spec.proofs.cases import Case, prove
 from spec.proofs.invariants import length
 from spec.proofs.passes import CASES as PASSES
+from spec.proofs.passes import demand_stub
 from spec.proofs.proving import Failure
 from spec.proofs.value import term
 from spec.proofs.world import World
@@ -81,12 +82,16 @@ def _plain_admission(case: Case) -> Case:
             term(w.step.budget) >= term(own.known),
             fits_alone(w, own.request),
         )
-        refusal = case.act(w)
-        hits = w.attempt.hits
-        w.path.assume(length(hits) == term(w.attempt.evictable), length(hits) >= 1)
-        return refusal
+        return case.act(w)
 
-    return Case(case.name, act, case.goals, case.setting, case.bounded, case.contracts)
+    contracts = {**case.contracts, "waiting.demand_of_waiting": _free_hits}
+    return Case(case.name, act, case.goals, case.setting, case.bounded, contracts)
+
+
+def _free_hits(w: World, state: Any, step: Any, live: Any) -> Any:
+    a = demand_stub(w, state, step, live)
+    w.path.assume(length(a.hits) == term(a.evictable), length(a.hits) >= 1)
+    return a
 
 
 def _plain_request(case: Case) -> Case:

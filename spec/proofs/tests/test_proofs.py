@@ -58,7 +58,7 @@ def test_counterexamples_are_found(expected: Expected) -> None:
 
 @pytest.mark.parametrize(
     ("expected", "law"),
-    zip((each for each, _ in traces.RUNS), ("POOL", "PROGRESS", "CONTENT"), strict=True),
+    list(zip((each for each, _ in traces.RUNS), ("POOL", "PROGRESS", "CONTENT"), strict=True)),
     ids=lambda value: getattr(value, "name", value),
 )
 def test_counterexamples_show_on_the_running_spec(expected: Expected, law: str) -> None:
