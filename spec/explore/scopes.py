@@ -95,6 +95,12 @@ COMMITTED: tuple[Scope, ...] = (
         (ask("a", "121", 2, lora_id=1), ask("b", "121", 2, lora_id=2), ask("c", "121", 1)),
     ),
     Scope(
+        "priorities",
+        "urgent requests behind others: the profile is first come, first served, whatever their priority",
+        _config(4, 2, 4, 2, 6),
+        (ask("a", "123", 3, "12", priority=2), ask("b", "13", 3, "12", priority=1), ask("c", "1", 2)),
+    ),
+    Scope(
         "grammars",
         "requests that wait for their grammar, overtaken, aborted",
         _config(4, 2, 6, 2, 5),

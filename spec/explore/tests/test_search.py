@@ -31,6 +31,14 @@ def test_every_law_holds_in_every_committed_scope(scope: Scope) -> None:
     assert len(graph.edges) == len(graph.values)
 
 
+def test_first_come_first_served_whatever_the_priority() -> None:
+    scope = next(each for each in COMMITTED if each.name == "priorities")
+    offers = tuple(replace(each, request=replace(each.request, priority=0)) for each in scope.offers)
+    urgent, alike = explore(scope), explore(replace(scope, offers=offers))
+    assert len({offer.request.priority for offer in scope.offers}) == 3
+    assert (len(urgent.values), urgent.edges) == (len(alike.values), alike.edges)
+
+
 def test_every_outcome_is_reached_or_listed() -> None:
     rows: Counter[tuple[str, str]] = Counter()
     for scope in COMMITTED:
