@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/.installed
+WITH_TORCH := $(VENV)/.installed-torch
 VLLM_VENV = .venv-vllm-$(VERSION)
 VLLM_PINS = conformance/adapters/environments/vllm-$(VERSION).txt
 PIP := -m pip install --quiet --disable-pip-version-check
@@ -12,7 +13,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 conformance: $(INSTALLED)  ## the suite against the embedded reference engine
 	$(VENV)/bin/pytest conformance/ -n auto
 
-test: check  ## everything
+test: check $(WITH_TORCH)  ## everything
 	$(VENV)/bin/pytest -n auto
 
 check: $(INSTALLED)
@@ -39,6 +40,10 @@ clean:
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(WITH_TORCH): $(INSTALLED)
 	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[dev,torch]'
 	touch $@
 

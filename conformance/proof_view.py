@@ -16,8 +16,8 @@ from conformance import trace
 from conformance.lockstep import Level
 from conformance.report import plain
 from spec.proofs import counterexamples, lemmas, mutation, traces
-from spec.proofs.proving import Failure, Proved, chosen, prove_all, silent_invariants
-from spec.proofs.theorems import THEOREMS, TOTAL
+from spec.proofs.proving import Failure, Proved, chosen, of_theorem, prove_all, silent_invariants
+from spec.proofs.theorems import THEOREM_BY_ID, THEOREMS, TOTAL
 
 Bar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
@@ -52,6 +52,8 @@ def run(bar: Bar, only: str, with_mutants: bool, failures: Path) -> Report:
     cases = chosen(only)
     with bar("obligations", len(cases)) as done:
         proved = prove_all(cases, _count(done))
+    if only in THEOREM_BY_ID:
+        proved = of_theorem(proved, only)
     problems = [f"{each.case}: no input takes the path {path}" for each in proved for path in each.vacuous]
     found: dict[str, Failure | None] = {}
     fates: list[mutation.Fate] = []

@@ -137,6 +137,7 @@ def main(
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
     dtype: Annotated[str | None, typer.Option(help="default: float32 on the CPU, bfloat16 on CUDA")] = None,
     attention: Annotated[str | None, typer.Option(help="default: paged on the CPU, triton on CUDA")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="of the CPU; one is steadier on a busy machine")] = None,
 ) -> None:
     """Prints one line for each shape."""
     cuda = device.startswith("cuda")
@@ -146,10 +147,13 @@ def main(
     except BadModel as error:
         typer.echo(f"schedspec: {error}", err=True)
         raise typer.Exit(BAD_INPUT) from None
+    torch.set_num_threads(threads or torch.get_num_threads())
     torch.manual_seed(0)
     copy = copy_bandwidth(placement.device)
     columns = ("shape", "ms", "dense ms", "paged / dense", "of copy", "gather, of copy")
     table = Table(*columns, box=box.SIMPLE, title=f"{placement.device} {placement.dtype}, copy {copy / 1e9:.0f} GB/s")
+    for column in table.columns:
+        column.no_wrap = True
     with torch.inference_mode():
         for shape in SHAPES[placement.device.type]:
             table.add_row(*_row(Data(shape, placement.device, placement.dtype), attend, copy))

@@ -21,9 +21,13 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, tables: Tables, scale:
     """See `reference.attention`."""
     attended = torch.empty_like(queries)
     decodes = [row for row, count in enumerate(tables.count_of) if count == 1]
-    for rows in _groups(decodes, tables, keys):
-        at = torch.tensor([tables.first_of[row] for row in rows], dtype=torch.int64, device=queries.device)
-        attended[at] = _decode(queries[at], keys, values, tables, rows, scale)
+    if decodes:
+        at = torch.tensor([tables.first_of[row] for row in decodes], dtype=torch.int64, device=queries.device)
+        own = queries[at]
+        groups = _groups(decodes, tables, keys)
+        parts = own.split([len(rows) for rows in groups])
+        outs = [_decode(part, keys, values, tables, rows, scale) for part, rows in zip(parts, groups, strict=True)]
+        attended[at] = torch.cat(outs)
     for row, count in enumerate(tables.count_of):
         if count > 1:
             first = tables.first_of[row]

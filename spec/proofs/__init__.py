@@ -4,17 +4,21 @@
     paths            every path of an action: forks by re-execution, questions to the solver
     loops            loops of symbolic length, by their invariants
     keys             what prefix keys and slots mean
-    maps             the containers of the state as tracked maps, with the counting lemmas
+    maps, lists      the containers of the state as tracked maps, with the counting lemmas
     lemmas           those lemmas, proved by induction
     sources          the modules of `spec`, loaded from their own text to run on symbols
     world            a symbolic state: any pool, any number of requests
-    invariants       the inductive invariant, and the invariants of the loops
+    invariants       the inductive invariant
+    loop_invariants  what holds before each round of each loop
     contracts        what a function promises to its callers
     cases            an action in one situation, and what must hold behind it
     arithmetic       cases: the formulas
-    allocating       cases: the pool, tables, publication, lookup, grants
-    passes           cases: the running and the waiting pass
-    answering        cases: the model's answer, requests come and go, the encoder
+    pooling          cases: the pool's own actions
+    allocating       cases: tables, publication, lookup, grants
+    visiting         cases: the running pass
+    admitting        cases: the waiting pass
+    answering        cases: the model's answer, requests come and go
+    encoding         cases: encoder items
     progress         cases: PROGRESS and its ranking
     policies         release policies made of the spec's actions
     policing         cases: the lawful one

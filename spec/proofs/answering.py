@@ -1,4 +1,4 @@
-"""What happens between two steps: the model answers, requests come and go.  And the encoder's cache."""
+"""What happens between two steps: the model answers, requests come and go."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from spec.proofs.cases import Case, Goals
 from spec.proofs.contracts import checked, release_table, release_table_stub, unchanged
 from spec.proofs.invariants import length
 from spec.proofs.keys import WORD
+from spec.proofs.lists import Tokens
 from spec.proofs.loops import Invariant, frozen
-from spec.proofs.maps import Tokens
 from spec.proofs.value import Number, Truth, term
 from spec.proofs.world import World
 from spec.vocabulary import Admission, Finish, FinishReason, Grant, ModelOutput, Refused, Request, Status
@@ -277,113 +277,6 @@ def _closed(w: World, answer: Any) -> Goals:
     }
 
 
-# --- the encoder ---------------------------------------------------------------------------------
-
-
-def _choose(w: World) -> Any:
-    live = w.own
-    if w.path.choose(w.path.truth("the first item is cached")):
-        live.cached.add(0)
-    tokens, budget = Number(w.path.integer("tokens")), Number(w.path.integer("item budget"))
-    first, second = live.request.items
-    w.path.assume(tokens.term >= 0, budget.term >= 0, term(live.computed) >= 0, term(w.state.encoder_free) >= 0)
-    w.path.assume(term(first.offset) >= 0, term(first.length) >= 1, term(second.length) >= 1)
-    w.path.assume(term(first.end) <= term(second.offset))
-    w.before = w.cells()
-    return tokens, budget, w.modules.encoder.choose_items(w.state, live, live.computed, tokens, budget)
-
-
-def _chosen(w: World, answer: Any) -> Goals:
-    tokens, budget, chosen = answer
-    live, start = w.own, term(w.own.computed)
-    end = start + term(chosen.tokens)
-    lengths = z3.Sum([z3.IntVal(0), *(term(live.request.items[index].length) for index in chosen.items)])
-    goals: Goals = {
-        "CAPS: items fit the encoder budget": z3.And(
-            lengths <= budget.term, term(chosen.budget) == budget.term - lengths
-        ),
-        "CAPS: items fit the encoder cache": lengths <= term(w.state.encoder_free),
-        "BUDGET: never more tokens, never fewer than none": z3.And(
-            term(chosen.tokens) <= tokens.term, term(chosen.tokens) >= 0
-        ),
-        **unchanged(w, w.before, Invariant([])),
-    }
-    whole = term(w.config.disable_chunked_mm_input)
-    stopped = []
-    for index, item in enumerate(live.request.items):
-        offset, item_end = term(item.offset), term(item.end)
-        overlaps = z3.And(end > start, offset < end, item_end > start)
-        had = z3.BoolVal(index in live.cached or index in chosen.items)
-        goals[f"EMBED: item {index} is cached or chosen if it is overlapped"] = z3.Implies(overlaps, had)
-        began = z3.And(z3.BoolVal(index in chosen.items), offset >= start)
-        goals[f"WHOLE: item {index} is not cut"] = z3.Implies(z3.And(whole, began), item_end <= end)
-        goals[f"EMBED: item {index} is chosen only if it is overlapped"] = z3.Implies(
-            z3.BoolVal(index in chosen.items),
-            z3.And(offset < start + tokens.term, item_end > start, index not in live.cached),
-        )
-        too_long = z3.Or(
-            term(item.length) > budget.term - lengths,
-            term(item.length) > term(w.state.encoder_free) - lengths,
-            z3.And(whole, offset >= start, start + tokens.term < item_end),
-        )
-        stopped.append(z3.And(z3.Not(had), end == z3.If(offset > start, offset, start), too_long))
-    goals["EMBED: stops only before an item that cannot be computed"] = z3.Or(
-        term(chosen.tokens) == tokens.term, *stopped
-    )
-    return goals
-
-
-def _cache(w: World) -> Any:
-    w.before = w.cells()
-    w.modules.encoder.cache_item(w.state, w.own, 0)
-    w.between = term(w.state.encoder_free), set(w.own.cached)
-    if w.path.choose(w.path.truth("with the request")):
-        w.modules.encoder.free_all(w.state, w.own)
-        return True
-    w.modules.encoder.free_consumed(w.state, w.own)
-    return False
-
-
-def _cached(w: World, with_request: bool) -> Goals:
-    space, held = w.between
-    item, before = w.own.request.items[0], w.before["encoder space"]
-    gone = not w.own.cached
-    consumed = term(item.end) <= term(w.own.computed)
-    return {
-        "CAPS: an item takes its space": z3.And(space == before - term(item.length), z3.BoolVal(held == {0})),
-        "CAPS: and gives it back": term(w.state.encoder_free) == (before if gone else space),
-        "EMBED: it leaves with its request, or when it is consumed": z3.BoolVal(gone)
-        if with_request
-        else (consumed if gone else z3.Not(consumed)),
-        "CAPS: the plan says so": w.state.freed == ([("own", 0)] if gone else []),
-    }
-
-
-def _overlapping(w: World) -> Any:
-    index = Number(w.path.integer("index"))
-    w.before = w.cells()
-    return index, w.modules.prefix._overlapping(w.state, w.own, index)
-
-
-def _named(w: World, answer: Any) -> Goals:
-    index, found = answer
-    item, size = w.own.request.items[0], w.block_size
-    start = index.term * size
-    slot = w.path.integer("slot")
-    shared = z3.And(start <= slot, slot < start + size, term(item.offset) <= slot, slot < term(item.end))
-    first = z3.If(start >= term(item.offset), start, term(item.offset))
-    first_shared = z3.And(start <= first, first < start + size, term(item.offset) <= first, first < term(item.end))
-    if not found:
-        return {"KEY: an item that overlaps the block is named": z3.Not(shared)}
-    ((content, place),) = found
-    return {
-        "KEY: an item that is named overlaps the block": z3.Implies(term(item.length) >= 1, first_shared),
-        "KEY: by its content and its place in the block": z3.And(
-            term(content) == term(item.content), term(place) == term(item.offset) - start
-        ),
-    }
-
-
 RELEASE = {"lifecycle.release_table": release_table_stub}
 
 
@@ -439,7 +332,4 @@ CASES: tuple[Case, ...] = (
         bounded="one grant, two set aside; any number by repetition",
         contracts=NOT_COMMON,
     ),
-    Case("encoder.choose_items", _choose, _chosen, {**NUMBERS, "items": 2}, bounded="two encoder items"),
-    Case("encoder.cache_item, free_item", _cache, _cached, {**NUMBERS, "items": 1}, bounded="one encoder item"),
-    Case("prefix._overlapping", _overlapping, _named, {**NUMBERS, "items": 1}, bounded="one encoder item"),
 )

@@ -11,10 +11,10 @@ from typing import Any
 
 import z3
 
-from spec.proofs import invariants
+from spec.proofs import invariants, loop_invariants
 from spec.proofs.invariants import length
+from spec.proofs.lists import Blocks, Tokens
 from spec.proofs.loops import Invariant, frozen
-from spec.proofs.maps import Blocks, Tokens
 from spec.proofs.value import Number, term
 from spec.proofs.world import World
 
@@ -113,7 +113,7 @@ def extend_table(w: World, a: Any) -> Invariant:
             "block": {
                 "COUNT: free if and only if nobody refers": lambda b: invariants.partition(w, b),
                 "KEY: holders are who has the key": lambda b: invariants.inverse(w, b),
-                "WRITE: what is taken is its own and has no key": invariants.new_or_as_before(
+                "WRITE: what is taken is its own and has no key": loop_invariants.new_or_as_before(
                     w, held, adopted, owned, placed
                 ),
             },
@@ -219,7 +219,7 @@ def longest_hit(w: World, hits: Any) -> Invariant:
         plain=lambda: few,
         each={
             "block": {
-                "KEY: a hit is under the key of its place": invariants.hit(w, hits),
+                "KEY: a hit is under the key of its place": loop_invariants.hit(w, hits),
                 "WRITE: hit once": lambda b: hits.count[b] <= 1,
             }
         },

@@ -1,6 +1,6 @@
 """Loops of symbolic length, by the rule of Hoare: the invariant holds on entry, and each round keeps it.
 
-A `for` over a symbolic range or list asks for the invariant of the loop (`invariants.LOOPS`), by the name of the
+A `for` over a symbolic range or list asks for the invariant of the loop (`loop_invariants.LOOPS`), by the name of the
 function that it stands in.  It checks it on entry, then forgets everything that the loop changes and goes two ways:
 one arbitrary round, at whose end the invariant is checked again and the path is cut; and the code behind the loop.
 """

@@ -34,7 +34,7 @@ EQUIVALENT: dict[str, str] = {
     "formulas.least: a <= b  with Lt for LtE": "equal values are equal",
     "formulas.most: a >= b  with Gt for GtE": "equal values are equal",
     "formulas.below_threshold: 0 < threshold < tokens  with LtE for Lt, comparison 2": "equal values are equal",
-    "prefix._intern: 1 -> 2": "keys are numbered with gaps, and still differ",
+    "prefix._intern: 1 -> 2 in len(state.key_table) + 1": "keys are numbered with gaps, and still differ",
     "encoder._would_be_cut: view.computed < view.item.offset  with LtE for Lt": (
         "`at_start` covers it, for proofs have no quirk"
     ),
@@ -121,6 +121,7 @@ def mutants() -> list[Mutant]:
 def _of_module(module: str) -> Iterator[Mutant]:
     tree = sources.tree(module)
     numbers = {id(node): number for number, node in enumerate(ast.walk(tree))}
+    around = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for statement in tree.body:
         if not _is_rule(statement):
             continue
@@ -129,7 +130,8 @@ def _of_module(module: str) -> Iterator[Mutant]:
             continue
         for node in _nodes(statement):
             for which, (what, _) in enumerate(_changes(node)):
-                label = f"{module}.{name}: {what}"
+                where = f" in {_text(around[id(node)])}" if isinstance(node, ast.Constant) else ""
+                label = f"{module}.{name}: {what}{where}"
                 yield Mutant(label, module, statement.lineno, statement.end_lineno or 0, (numbers[id(node)], which))
 
 

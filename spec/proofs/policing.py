@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.proofs import contracts, invariants
+from spec.proofs import contracts, invariants, loop_invariants
 from spec.proofs.allocating import attempt_of, grantable
 from spec.proofs.answering import RELEASE
 from spec.proofs.cases import Case, Goals
@@ -49,7 +49,7 @@ def _nothing_written(w: World, entry: Any) -> Goals:
 def _withdraw(w: World) -> Any:
     first = Number(w.path.integer("first place"))
     w.path.assume(first.term >= 0, first.term <= term(w.own.published))
-    w.before, w.promise = w.cells(), invariants.withdrawn(w, first.term, lambda: term(w.own.published))
+    w.before, w.promise = w.cells(), loop_invariants.withdrawn(w, first.term, lambda: term(w.own.published))
     w.modules.policies.withdraw_from(w.state, w.own, first)
     return None
 
@@ -59,7 +59,7 @@ def _withdrawn(w: World, _: Any) -> Goals:
 
 
 def withdraw_stub(w: World, state: Any, live: Any, first: Any) -> None:
-    contracts.assumed(w, invariants.withdrawn(w, term(first), lambda: term(live.published)))
+    contracts.assumed(w, loop_invariants.withdrawn(w, term(first), lambda: term(live.published)))
 
 
 def case(policy: str) -> Case:

@@ -16,11 +16,11 @@ from typing import Any
 
 import z3
 
+from spec.proofs.admitting import demand_stub
 from spec.proofs.allocating import NUMBERS, WAITS
 from spec.proofs.answering import RELEASE, fits_alone, stop_stub
 from spec.proofs.cases import Case, Goals
 from spec.proofs.invariants import length
-from spec.proofs.passes import demand_stub
 from spec.proofs.value import Number, term
 from spec.proofs.world import World
 from spec.vocabulary import Admission, Grant, ModelOutput, Status

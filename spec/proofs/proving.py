@@ -18,7 +18,7 @@ from spec.outcomes import OUTCOMES
 from spec.proofs import invariants, sources
 from spec.proofs.cases import Case, prove
 from spec.proofs.paths import Path, explore
-from spec.proofs.theorems import CASES, theorem_of
+from spec.proofs.theorems import CASES, THEOREM_BY_ID, theorem_of
 from spec.proofs.world import World
 
 T = TypeVar("T")
@@ -89,12 +89,16 @@ def prove_case(case: Case) -> Proved:
 
 
 def chosen(only: str) -> list[Case]:
-    """The cases whose name contains `only`, or that serve the theorem of that id."""
-    return [case for case in CASES if only in case.name] or [case for case in CASES if only in _laws(case)]
+    """The cases whose name contains `only`; all of them if it names a theorem."""
+    return list(CASES) if only in THEOREM_BY_ID else [case for case in CASES if only in case.name]
 
 
-def _laws(case: Case) -> set[str]:
-    return {row.theorem for row in prove_case(case).obligations}
+def of_theorem(proved: list[Proved], theorem: str) -> list[Proved]:
+    """What serves one theorem, of all that was proved."""
+    for each in proved:
+        each.obligations = [row for row in each.obligations if row.theorem == theorem]
+        each.failures = [failure for failure in each.failures if theorem_of(failure.obligation) == theorem]
+    return [each for each in proved if each.obligations]
 
 
 def prove_all(cases: Iterable[Case], tell: Callable[[], None] = lambda: None) -> list[Proved]:

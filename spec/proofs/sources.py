@@ -22,7 +22,7 @@ from typing import Any
 import z3
 
 import spec
-from spec.proofs.maps import Blocks, Folding, Rounds
+from spec.proofs.lists import Blocks, Folding, Rounds
 from spec.proofs.value import Number, Truth, number, term
 
 FOLDER = Path(spec.__file__).parent

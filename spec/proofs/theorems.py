@@ -9,14 +9,27 @@ import re
 from typing import NamedTuple
 
 from spec.laws import LAW_BY_ID
-from spec.proofs import allocating, answering, arithmetic, passes, policing, progress
+from spec.proofs import (
+    admitting,
+    allocating,
+    answering,
+    arithmetic,
+    encoding,
+    policing,
+    pooling,
+    progress,
+    visiting,
+)
 from spec.proofs.cases import Case
 
 CASES: tuple[Case, ...] = (
     *arithmetic.CASES,
+    *pooling.CASES,
     *allocating.CASES,
-    *passes.CASES,
+    *visiting.CASES,
+    *admitting.CASES,
     *answering.CASES,
+    *encoding.CASES,
     *progress.CASES,
     *policing.CASES,
 )

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import z3
 
 from spec import validity
-from spec.proofs import invariants
+from spec.proofs import invariants, loop_invariants
 from spec.proofs.invariants import length
 from spec.proofs.keys import KEY_OF, NEW_KEY, WORD, key_axiom
+from spec.proofs.lists import Blocks, Members, Tokens
 from spec.proofs.loops import Invariant, Loop
-from spec.proofs.maps import Blocks, Cells, Holders, Keys, Members, Queue, Tokens
+from spec.proofs.maps import Cells, Holders, Keys, Queue
 from spec.proofs.paths import Path
 from spec.proofs.value import Number, Truth, term
 from spec.vocabulary import Config, EncoderItem, Profile, Request, Status
@@ -278,7 +279,7 @@ class World:
 
     def invariant_of(self, loop: Loop) -> Invariant:
         kind = "range" if loop.over is None else "list"
-        make: Callable[[World, Loop], Invariant] = invariants.LOOPS[loop.name, kind]
+        make: Callable[[World, Loop], Invariant] = loop_invariants.LOOPS[loop.name, kind]
         return make(self, loop)
 
     def mention_key_of(self, who: Term, place: Term) -> None:
