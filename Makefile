@@ -34,6 +34,7 @@ docs: $(INSTALLED)  ## writes the generated pages anew
 	$(VENV)/bin/python -m conformance.selftest.sabotages --write
 	$(VENV)/bin/python -m gpu_check.faults.hunt --write
 	$(VENV)/bin/python -m conformance.corpus
+	$(VENV)/bin/python -m spec.proofs.page
 
 clean:
 	rm -rf $(VENV) .venv-vllm-* build *.egg-info failures .hypothesis .mypy_cache .ruff_cache
