@@ -33,82 +33,87 @@ class FromHypothesis:
         return self._data.draw(st.integers(low, high))
 
 
-def machine(implementation: Implementation, judge: Judge, tally: Tally) -> type[RuleBasedStateMachine]:
-    """A state machine that drives `implementation` in lockstep with the spec."""
+class Scheduling(RuleBasedStateMachine):
+    """Drives one implementation in lockstep with the spec; `machine` says which."""
 
-    class Scheduling(RuleBasedStateMachine):
-        session: Session
-        author: Author
-        over = False
+    implementation: Implementation
+    judge: Judge
+    tally: Tally
+    session: Session
+    author: Author
+    over = False
 
-        @initialize(data=st.data())
-        def configure(self, data: st.DataObject) -> None:
-            config = draw_config(FromHypothesis(data), implementation.capabilities)
-            self.author = Author(config, implementation.capabilities)
-            try:
-                self.session = Session(implementation, config, judge)
-            except Failure as failure:
-                raise FailedRun(failure, config, []) from failure
+    @initialize(data=st.data())
+    def configure(self, data: st.DataObject) -> None:
+        config = draw_config(FromHypothesis(data), self.implementation.capabilities)
+        self.author = Author(config, self.implementation.capabilities)
+        try:
+            self.session = Session(self.implementation, config, self.judge)
+        except Failure as failure:
+            raise FailedRun(failure, config, []) from failure
 
-        def apply(self, event: Event) -> None:
-            try:
-                self.session.apply(event)
-            except Ended:
-                self.over = True
-            except Failure as failure:
-                self.over = True
-                raise FailedRun(failure, self.session.config, self.session.events) from failure
+    def apply(self, event: Event) -> None:
+        try:
+            self.session.apply(event)
+        except Ended:
+            self.over = True
+        except Failure as failure:
+            self.over = True
+            raise FailedRun(failure, self.session.config, self.session.events) from failure
 
-        def targets(self, kind: str) -> Sequence[str]:
-            """Whom an event of this kind can concern now."""
-            if self.over:
-                return ()
-            return can_happen(self.session.observer, implementation.capabilities).get(kind, ())
+    def targets(self, kind: str) -> Sequence[str]:
+        """Whom an event of this kind can concern now."""
+        if self.over:
+            return ()
+        return can_happen(self.session.observer, self.implementation.capabilities).get(kind, ())
 
-        @precondition(lambda self: self.targets("add"))
-        @rule(data=st.data())
-        def add(self, data: st.DataObject) -> None:
-            self.apply(self.author.draw_request(FromHypothesis(data)))
+    @precondition(lambda self: self.targets("add"))
+    @rule(data=st.data())
+    def add(self, data: st.DataObject) -> None:
+        self.apply(self.author.draw_request(FromHypothesis(data)))
 
-        @rule(steps=st.integers(1, 6))
-        def step(self, steps: int) -> None:
-            """Always possible, so that a run that a known deviation ended is not an error of the machine."""
-            for _ in range(steps):
-                if not self.over:
-                    self.apply(StepEvent())
+    @rule(steps=st.integers(1, 6))
+    def step(self, steps: int) -> None:
+        """Always possible, so that a run that a known deviation ended is not an error of the machine."""
+        for _ in range(steps):
+            if not self.over:
+                self.apply(StepEvent())
 
-        @precondition(lambda self: self.targets("abort anyone"))
-        @rule(which=st.integers(0, MOST_LIVE))
-        def abort(self, which: int) -> None:
-            self.happen("abort anyone", which)
+    @precondition(lambda self: self.targets("abort anyone"))
+    @rule(which=st.integers(0, MOST_LIVE))
+    def abort(self, which: int) -> None:
+        self.happen("abort anyone", which)
 
-        @precondition(lambda self: self.targets("grammar ready"))
-        @rule(which=st.integers(0, MOST_LIVE - 1))
-        def grammar_ready(self, which: int) -> None:
-            self.happen("grammar ready", which)
+    @precondition(lambda self: self.targets("grammar ready"))
+    @rule(which=st.integers(0, MOST_LIVE - 1))
+    def grammar_ready(self, which: int) -> None:
+        self.happen("grammar ready", which)
 
-        @precondition(lambda self: self.targets("reset"))
-        @rule()
-        def reset(self) -> None:
-            self.happen("reset", 0)
+    @precondition(lambda self: self.targets("reset"))
+    @rule()
+    def reset(self) -> None:
+        self.happen("reset", 0)
 
-        def happen(self, kind: str, which: int) -> None:
-            targets = self.targets(kind)
-            self.apply(event(Move(kind, targets[which % len(targets)]), _nobody_comes))
+    def happen(self, kind: str, which: int) -> None:
+        targets = self.targets(kind)
+        self.apply(event(Move(kind, targets[which % len(targets)]), _nobody_comes))
 
-        def teardown(self) -> None:
-            """Everything that is live ends, and nothing is left behind."""
-            try:
-                if not self.over:
-                    finish(self.session)
-            except Ended:
-                pass
-            except Failure as failure:
-                raise FailedRun(failure, self.session.config, self.session.events) from failure
-            finally:
-                tally.count(self.session)
+    def teardown(self) -> None:
+        """Everything that is live ends, and nothing is left behind."""
+        try:
+            if not self.over:
+                finish(self.session)
+        except Ended:
+            pass
+        except Failure as failure:
+            raise FailedRun(failure, self.session.config, self.session.events) from failure
+        finally:
+            self.tally.count(self.session)
 
-    return Scheduling
+
+def machine(implementation: Implementation, judge: Judge, tally: Tally) -> type[Scheduling]:
+    """The state machine for one implementation."""
+    return type("Scheduling", (Scheduling,), {"implementation": implementation, "judge": judge, "tally": tally})
 
 
 def _nobody_comes(target: str) -> Add:

@@ -48,18 +48,7 @@ EQUIVALENT: dict[str, str] = {
 }
 """Mutants that no proof can kill, and why."""
 
-MUTATED = (
-    "formulas",
-    "pool",
-    "prefix",
-    "encoder",
-    "lifecycle",
-    "allocation",
-    "running",
-    "waiting",
-    "outcome",
-    "scheduler",
-)
+MUTATED = tuple(name for name in sources.MODULES if name not in ("guards", "state", "policies"))
 
 CASE_BY_NAME = {case.name: case for case in CASES}
 
