@@ -15,7 +15,7 @@ from typing import Any
 
 import z3
 
-from spec.proofs.paths import Cut, Endless, Infeasible, Path, explore
+from spec.proofs.paths import Cut, Endless, Infeasible, Path, explore, running
 from spec.proofs.world import World
 
 Term = Any
@@ -54,12 +54,13 @@ class Way:
 def prove(case: Case, modules: SimpleNamespace, to_the_first_failure: bool = False) -> list[Way]:
     """Every path of a case; or, for a mutant, the paths up to one on which something fails."""
     ways: list[Way] = []
+    with running(Path()) as start:
+        beginning = World(start, modules, **case.setting)
 
     def run(path: Path) -> None:
         outcome, reached = "cut", True
-        world = None
+        world = beginning.copy(path)
         try:
-            world = World(path, modules, **case.setting)
             with standing_in(case.contracts, world):
                 answer = case.act(world)
             outcome = "; ".join(f"{action}: {how}" for action, how in world.state.log)
@@ -77,14 +78,13 @@ def prove(case: Case, modules: SimpleNamespace, to_the_first_failure: bool = Fal
             path.check(f"STATE: raises nothing ({type(error).__name__}: {error})", z3.BoolVal(False))
         finally:
             for check in path.checks:
-                if check.model is not None and world is not None and hasattr(world, "start"):
+                if check.model is not None:
                     check.values = world.explain(check.model)
-            possible = to_the_first_failure or path.witness() is not None
-            log = () if world is None else tuple(world.state.log)
+            possible = to_the_first_failure or path.possible()
             if reached or path.checks:
-                ways.append(Way(outcome, path.checks, possible, log))
+                ways.append(Way(outcome, path.checks, possible, tuple(world.state.log)))
 
-    for path in explore(run):
+    for path in explore(start, run):
         if to_the_first_failure and not all(check.proved for check in path.checks):
             break
     return ways

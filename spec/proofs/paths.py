@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,11 +62,11 @@ class Check:
 class Path:
     """One way through an action: its decisions, what is assumed, what was checked."""
 
-    def __init__(self, prefix: list[bool]) -> None:
+    def __init__(self) -> None:
         self.solver = z3.Solver()
         self.solver.set("random_seed", 0)
         self.solver.set("rlimit", RLIMIT)
-        self.prefix = prefix
+        self.prefix: list[bool] = []
         self.decisions: list[bool] = []
         self.pending: list[list[bool]] = []
         self.checks: list[Check] = []
@@ -73,10 +74,25 @@ class Path:
         self.world: Any = None
         self.small: list[Term] = []
         """What makes a counterexample easy to read, where one like that exists."""
+        self._assumed: list[Term] = []
         self._decided: dict[int, tuple[bool, Term]] = {}
         self._names: Counter[str] = Counter()
         self._facts: dict[str, list[Fact]] = {}
         self._seen: dict[str, dict[Any, Term]] = {}
+
+    def follow(self, prefix: list[bool]) -> Path:
+        """A path that begins with all that was said on this one, then takes the decisions of `prefix`."""
+        if self.decisions or self.checks:
+            raise ValueError("only a beginning without decisions can be shared")
+        path = Path()
+        path.prefix, path.block_size, path.small = prefix, self.block_size, self.small
+        path._names = Counter(self._names)
+        path._facts = {kind: list(facts) for kind, facts in self._facts.items()}
+        path._seen = {kind: dict(seen) for kind, seen in self._seen.items()}
+        if len(self._assumed) > 1:
+            self._assumed = [z3.And(*self._assumed)]
+        path.assume(*self._assumed)
+        return path
 
     # --- symbols and facts ---------------------------------------------------------------------
 
@@ -96,13 +112,14 @@ class Path:
 
     def assume(self, *terms: Term) -> None:
         for each in terms:
+            self._assumed.append(each)
             self.solver.add(each)
 
     def for_all(self, kind: str, fact: Fact) -> None:
         """Assumes a fact about everything of a kind: at what was mentioned so far, and at what will be."""
         self._facts.setdefault(kind, []).append(fact)
         for seen in list(self._seen.get(kind, {}).values()):
-            self.solver.add(fact(seen))
+            self.assume(fact(seen))
 
     def mention(self, kind: str, term: Term) -> None:
         """Something of a kind turns up: instantiates the facts of the kind at it."""
@@ -111,7 +128,7 @@ class Path:
         if name not in seen:
             seen[name] = term
             for fact in list(self._facts.get(kind, ())):
-                self.solver.add(fact(term))
+                self.assume(fact(term))
 
     # --- decisions -----------------------------------------------------------------------------
 
@@ -139,7 +156,7 @@ class Path:
             value = can
         self.decisions.append(value)
         self._decided[term.get_id()] = value, term
-        self.solver.add(term if value else z3.Not(term))
+        self.assume(term if value else z3.Not(term))
         return value
 
     def _feasible(self, term: Term) -> bool:
@@ -151,7 +168,7 @@ class Path:
         """What must hold here whatever follows, such as that a queue is not empty when it is popped."""
         if not self.replaying:
             self.check(name, term)
-        self.solver.add(term)
+        self.assume(term)
 
     def check(self, name: str, term: Term) -> Check:
         if z3.is_true(z3.simplify(term)):
@@ -164,18 +181,20 @@ class Path:
         self.checks.append(found)
         return found
 
-    def witness(self, *terms: Term) -> Any:
-        """A model of the path (with `terms`), or None: the path would be vacuous."""
-        answer, model = self._ask(*terms)
-        return model if answer == z3.sat else None
+    def possible(self, *terms: Term) -> bool:
+        """Whether some input takes the path (with `terms`); if none does it is vacuous."""
+        return bool(self._answer(*terms) == z3.sat)
 
-    def _ask(self, *terms: Term) -> tuple[Any, Any]:
+    def _answer(self, *terms: Term) -> Any:
         answer = self.solver.check(*terms)
         if answer == z3.unknown and self.block_size is not None:
             for size in PROBES:
                 if self.solver.check(*terms, self.block_size == size) == z3.sat:
-                    answer = z3.sat
-                    break
+                    return z3.sat
+        return answer
+
+    def _ask(self, *terms: Term) -> tuple[Any, Any]:
+        answer = self._answer(*terms)
         if answer != z3.sat:
             return answer, None
         model = self.solver.model()
@@ -185,7 +204,7 @@ class Path:
 
     def _cost(self) -> int:
         statistics = self.solver.statistics()
-        for at in range(len(statistics)):
+        for at in reversed(range(len(statistics))):  # it stands at the end
             name, value = statistics[at]
             if name == "rlimit count":
                 return int(value)
@@ -200,17 +219,21 @@ def current() -> Path:
     return _current[-1]
 
 
-def explore(run: Callable[[Path], None]) -> Iterator[Path]:
-    """Runs `run` once for each path; `run` may raise Cut or Infeasible."""
+@contextmanager
+def running(path: Path) -> Iterator[Path]:
+    """Makes it the current path."""
+    _current.append(path)
+    try:
+        yield path
+    finally:
+        _current.pop()
+
+
+def explore(start: Path, run: Callable[[Path], None]) -> Iterator[Path]:
+    """Runs `run` once for each path that begins like `start`; `run` may raise Cut or Infeasible."""
     pending: list[list[bool]] = [[]]
     while pending:
-        path = Path(pending.pop())
-        _current.append(path)
-        try:
+        with running(start.follow(pending.pop())) as path, suppress(Cut, Infeasible):
             run(path)
-        except (Cut, Infeasible):
-            pass
-        finally:
-            _current.pop()
         pending += path.pending
         yield path

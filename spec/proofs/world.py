@@ -7,6 +7,7 @@ within a block: `due` is what each block holds there once the step in flight is 
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -192,6 +193,13 @@ class World:
         numbers = [term(getattr(self.config, field)) for field in Config.__slots__ if field not in FLAGS]
         numbers += [length(live.request.prompt_token_ids) for live in (self.own, self.other)]
         path.small = [each <= SMALL for each in numbers]
+
+    def copy(self, path: Path) -> World:
+        """The same state at the beginning of another path: terms are shared, containers are not."""
+        shared = (self.modules, self.config, self.own.request, self.other.request)
+        made = copy.deepcopy(self, {id(self.path): path, **{id(each): each for each in shared}})
+        path.world = made
+        return made
 
     # --- the parts -----------------------------------------------------------------------------
 
