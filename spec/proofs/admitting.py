@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import z3
@@ -24,6 +25,7 @@ from spec.proofs.contracts import unchanged
 from spec.proofs.invariants import length
 from spec.proofs.lists import Blocks, Tokens
 from spec.proofs.loops import Invariant
+from spec.proofs.queues import Bystander, keeps_order, moved
 from spec.proofs.value import Number, term
 from spec.proofs.visiting import capacity, grant_stub, least, needed_blocks, threshold
 from spec.proofs.world import World
@@ -68,14 +70,16 @@ def _examined(w: World, passed: bool) -> Goals:
         ready = z3.BoolVal(True)
     room = z3.Or(adapter == 0, w.step.adapters.member[adapter], w.step.adapters.size < term(w.config.max_loras))
     right = z3.And(ready, room)
+    frame = Invariant([], dict.fromkeys(("waiting", "set aside", "own waits or runs"), lambda: None))
     return {
         "SEATS: passes if and only if grammar and adapter allow": right if passed else z3.Not(right),
         "STATE: set aside, or still in front": (w.own in w.state.waiting.present) == passed
-        and w.step.skipped == ([] if passed else [w.own]),
+        and w.step.skipped.present == ([] if passed else [w.own]),
         "STATE: a grammar that is ready was noticed": (w.own.status is Status.WAITING)
         if passed
         else (w.own.status is w.status),
-        **unchanged(w, w.before, Invariant([], {"waiting": lambda: None, "own waits or runs": lambda: None})),
+        **keeps_order(w),
+        **unchanged(w, w.before, frame),
     }
 
 
@@ -130,6 +134,17 @@ def _admit(w: World) -> Any:
     return w.modules.waiting.admit_one(w.state, w.step)
 
 
+def _passes_those_set_aside(w: World) -> Callable[[Any, Term], Term]:
+    aside = w.step.skipped
+
+    def by(who: Any, _: Term) -> Term:
+        if isinstance(who, Bystander) and who.name == aside.name:
+            return z3.IntVal(1)
+        return -aside.size if who is w.own else z3.IntVal(0)
+
+    return by
+
+
 def _admitted(w: World, refusal: Any) -> Goals:
     now, before, adapter = w.cells(), w.before, term(w.own.request.lora_id)
     if refusal is not None:
@@ -156,6 +171,7 @@ def _admitted(w: World, refusal: Any) -> Goals:
         ),
         "STATE: the plan says how it came": len(w.grants) == 1
         and admission is (Admission.RESUMED if resumed else Admission.NEW),
+        **moved(w, _passes_those_set_aside(w)),
         "COVER: computed counts hits and external tokens": now["own computed"] == term(a.computed),
         "SEATS: its adapter is in use": z3.Or(adapter == 0, w.step.adapters.member[adapter]),
         **{f"ATOMIC: {cell} stays": now[cell] == old for cell, old in before.items() if cell.startswith("other ")},

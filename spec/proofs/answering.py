@@ -13,6 +13,7 @@ from spec.proofs.invariants import length
 from spec.proofs.keys import WORD
 from spec.proofs.lists import Tokens
 from spec.proofs.loops import Invariant, frozen
+from spec.proofs.queues import keeps_order, moved, sequence
 from spec.proofs.value import Number, Truth, term
 from spec.proofs.world import World
 from spec.vocabulary import Admission, Finish, FinishReason, Grant, ModelOutput, Refused, Request, Status
@@ -196,6 +197,10 @@ def _added(w: World, answer: Any) -> Goals:
             term(new.known) == prompt, term(new.limit) == z3.If(limit <= longest, limit, longest)
         ),
         "STATE: one waits more": waiting.size == w.before["waiting"] + 1,
+        **keeps_order(w),
+        "ORDER: it comes behind everybody": z3.And(
+            *(z3.Implies(there, place < sequence(w)[new][0]) for place, there in w.sequence.values())
+        ),
         **unchanged(w, w.before, frame),
     }
 
@@ -223,6 +228,7 @@ def _aborted(w: World, name: str) -> Goals:
         "STATE: one less in the queues": now["running"] + now["waiting"] == before["running"] + before["waiting"] - 1,
         "FINISH: its id ends once": w.state.finished == ["own"],
         "COUNT: it holds nothing": length(live.table) == 0,
+        **moved(w, lambda who, place: z3.If(place > w.sequence[live][0], -1, 0)),
         **{f"ATOMIC: {cell} stays": now[cell] == old for cell, old in before.items() if cell.startswith("other ")},
     }
 
@@ -256,20 +262,20 @@ def _was_reset(w: World, done: bool) -> Goals:
 def _close(w: World) -> Any:
     tokens = Number(w.path.integer("granted tokens"))
     w.step.grants = [Grant("own", Admission.RUNNING, w.own.computed, tokens, ())]  # type: ignore[arg-type]
-    w.step.skipped = ["first set aside", "second set aside"]
     w.state.finished, w.state.freed = ["b", "a"], [("a", 1), ("a", 0)]
     w.before = w.cells()
-    return tokens, w.modules.scheduler.close_step(w.state, w.step)
+    plan = w.modules.scheduler.close_step(w.state, w.step)
+    w.step.skipped.clear()  # the step is over
+    return tokens, plan
 
 
 def _closed(w: World, answer: Any) -> Goals:
     tokens, plan = answer
-    frame = Invariant([], {"own computed": lambda: None, "waiting": lambda: None})
+    frame = Invariant([], dict.fromkeys(("own computed", "waiting", "set aside"), lambda: None))
     return {
         "CONTIGUOUS: computed tokens advance by what was granted": term(w.own.computed)
         == w.before["own computed"] + tokens.term,
-        "STATE: those set aside return to the front in their order": w.state.waiting.joined
-        == [("front", "second set aside"), ("front", "first set aside")],
+        **keeps_order(w),
         "FINISH: ids are told once": plan.finished == ("a", "b") and w.state.finished == [],
         "CAPS: freed items are told once": plan.freed_items == (("a", 0), ("a", 1)) and w.state.freed == [],
         "BUDGET: the plan holds the grants": plan.grants == tuple(w.step.grants),
@@ -329,7 +335,7 @@ CASES: tuple[Case, ...] = (
         _close,
         _closed,
         NUMBERS,
-        bounded="one grant, two set aside; any number by repetition",
+        bounded="one grant; any number by repetition",
         contracts=NOT_COMMON,
     ),
 )

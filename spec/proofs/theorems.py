@@ -63,6 +63,10 @@ THEOREMS: tuple[Theorem, ...] = (
     Theorem("LAST", "Each grant computes something known, and nothing unknown but its drafts."),
     Theorem("PREEMPTED", "Who is preempted was not scheduled in this step, holds nothing and has computed nothing."),
     Theorem("STATE", "Each request is in exactly one queue, or gone."),
+    Theorem(
+        "ORDER",
+        "Places in running, then set aside, then waiting are kept: only an admission passes those set aside.",
+    ),
     Theorem("CAPS", "Encoder items fit their budget and their cache, and give their space back."),
     Theorem("EMBED", "An encoder item that is overlapped is cached or computed; it leaves when it is consumed."),
     Theorem("WHOLE", "With chunked multimodal input off no item is cut."),

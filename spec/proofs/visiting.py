@@ -18,6 +18,7 @@ from spec.proofs.invariants import length
 from spec.proofs.lists import Blocks
 from spec.proofs.loops import Invariant
 from spec.proofs.paths import Cut
+from spec.proofs.queues import keeps_order
 from spec.proofs.value import Number, term
 from spec.proofs.world import World
 from spec.vocabulary import Admission, Status
@@ -143,7 +144,13 @@ def _visited(w: World, refusal: Any) -> Goals:
     }
 
 
+def nobody_set_aside(w: World) -> Term:
+    """Nobody is before the running pass is over."""
+    return w.step.skipped.size == 0
+
+
 def _preempt(w: World) -> Any:
+    w.path.assume(nobody_set_aside(w))
     w.before, w.member_before = w.cells(), w.state.pool.free.member
     return w.modules.running.preempt_one(w.state, w.step)
 
@@ -176,6 +183,7 @@ def _preempted(w: World, victim: Any) -> Goals:
         ),
         **{f"ATOMIC: {name} {field} stays": now[f"{name} {field}"] == before[f"{name} {field}"] for field in keeps},
         **{f"ATOMIC: {cell} stays": now[cell] == old for cell, old in before.items() if cell.startswith(f"{spared} ")},
+        **keeps_order(w),
         "BUDGET: nothing is charged or refunded": z3.And(
             now["budget left"] == before["budget left"], now["visited"] == before["visited"]
         ),
@@ -221,20 +229,20 @@ def preempt_stub(w: World, state: Any, step: Any) -> Any:
     w.preemptions += 1
     running, pool = state.running, state.pool
     w.path.require("running: not empty when it is popped", running.size >= 1)
+    w.path.require("ORDER: nobody is set aside (needed by preempt_one)", nobody_set_aside(w))
     w.path.require("PREEMPTED: nobody scheduled is preempted", running.size - 1 >= term(step.index))
-    itself = w.path.choose(w.place == running.size - 1)
-    running.size = running.size - 1
+    victim = running.pop()
+    state.waiting.appendleft(victim)
     for container in (pool.refs, pool.free, pool.key_of, pool.holders):
         container.havoc()
-    if itself:
-        return w.own
-    w.assume_invariants()
-    return w.other
+    if victim is w.other:
+        w.assume_invariants()
+    return victim
 
 
 def _visit(w: World) -> Any:
     w.grants, w.preemptions = [], 0
-    w.path.assume(term(w.own.computed) < term(w.own.known), term(w.step.budget) >= 1)
+    w.path.assume(term(w.own.computed) < term(w.own.known), term(w.step.budget) >= 1, nobody_set_aside(w))
     w.before = w.cells()
     w.modules.running.visit_one_running(w.state, w.step)
     return None
@@ -257,7 +265,7 @@ def _one_visited(w: World, _: Any) -> Goals:
     goals["PREEMPTED: who preempted itself was the last"] = (
         left == w.before["visited"] if itself else left > w.before["visited"]
     )
-    return goals
+    return {**goals, **keeps_order(w)}
 
 
 VISIT_PARTS: Parts = {

@@ -24,6 +24,7 @@ from spec.proofs.lists import Blocks, Members, Tokens
 from spec.proofs.loops import Invariant, Loop
 from spec.proofs.maps import Cells, Holders, Keys, Queue
 from spec.proofs.paths import Path
+from spec.proofs.queues import Line, sequence
 from spec.proofs.value import Number, Truth, term
 from spec.vocabulary import Config, EncoderItem, Profile, Request, Status
 
@@ -33,69 +34,6 @@ SMALL = 12
 """Counterexamples are sought among numbers up to this first."""
 
 FLAGS = ("enable_prefix_caching", "use_eagle", "disable_chunked_mm_input", "use_connector")
-
-
-class Line:
-    """A queue of requests of any length.  `front` is who stands at the place that the action looks at."""
-
-    def __init__(self, world: World, name: str, present: list[Any]) -> None:
-        self.world, self.name = world, name
-        self.size = world.path.integer(name)
-        self.present = present
-        self.joined: list[tuple[str, Any]] = []
-        world.path.assume(self.size >= len(present))
-
-    def length(self) -> Number:
-        return Number(self.size)
-
-    def __bool__(self) -> bool:
-        return self.world.path.choose(self.size > 0)
-
-    def __getitem__(self, index: Any) -> Any:
-        at = term(index)
-        self.world.path.require(f"{self.name}: the index is inside", z3.And(at >= 0, at < self.size))
-        if self.name == "running" and not self.world.path.choose(at == self.world.place):
-            return self.world.other
-        return self.world.own
-
-    def pop(self) -> Any:
-        """The tail: the request that the action is about if it stands there, else any other."""
-        world = self.world
-        world.path.require(f"{self.name}: not empty when it is popped", self.size >= 1)
-        own = world.own in self.present and world.path.choose(world.place == self.size - 1)
-        popped = world.own if own else world.other
-        world.victim_place = self.size - 1
-        self._leave(popped)
-        return popped
-
-    def popleft(self) -> Any:
-        self.world.path.require(f"{self.name}: not empty when it is popped", self.size >= 1)
-        self._leave(self.world.own)
-        return self.world.own
-
-    def remove(self, live: Any) -> None:
-        self.world.path.require(f"{self.name}: who leaves it is in it", z3.BoolVal(live in self.present))
-        self._leave(live)
-
-    def _leave(self, live: Any) -> None:
-        if live in self.present:
-            self.present.remove(live)
-        self.size = self.size - 1
-
-    def append(self, live: Any) -> None:
-        self._join("back", live)
-
-    def appendleft(self, live: Any) -> None:
-        self._join("front", live)
-
-    def extendleft(self, lives: Any) -> None:
-        for live in lives:
-            self._join("front", live)
-
-    def _join(self, side: str, live: Any) -> None:
-        self.present.append(live)
-        self.joined.append((side, live))
-        self.size = self.size + 1
 
 
 class KeyTable:
@@ -176,12 +114,10 @@ class World:
         self.state = self._state()
         self.own = self._live("own", 0, status, items, adapter)
         self.other = self._live("other", 1, Status.RUNNING, 0, False)
-        self.place = path.integer("place of own")
         running = [self.own, self.other] if status is Status.RUNNING else [self.other]
         self.state.running = Line(self, "running", running)
         self.state.waiting = Line(self, "waiting", [] if status is Status.RUNNING else [self.own])
-        if status is Status.RUNNING:
-            path.assume(self.place >= 0, self.place < self.state.running.size)
+        self.place = (self.state.running if status is Status.RUNNING else self.state.waiting).places[self.own]
         self.state.live.update(own=self.own, other=self.other)
         self.step = self._step()
         for live in (self.own, self.other):
@@ -189,7 +125,7 @@ class World:
         for kind, name in self.any.items():
             path.mention(kind, name)
         self.assume_invariants()
-        self.start = self.cells()
+        self.start, self.sequence = self.cells(), sequence(self)
         numbers = [term(getattr(self.config, field)) for field in Config.__slots__ if field not in FLAGS]
         numbers += [length(live.request.prompt_token_ids) for live in (self.own, self.other)]
         path.small = [each <= SMALL for each in numbers]
@@ -263,7 +199,7 @@ class World:
         step.budget = Number(self.path.integer("budget left"))
         step.encoder_budget = Number(self.path.integer("encoder budget left"))
         step.index = Number(self.place)
-        step.grants, step.preempted, step.skipped = [], [], []
+        step.grants, step.preempted, step.skipped = [], [], Line(self, "set aside", [])
         step.adapters = Members("adapters in use")
         self.granted = self.path.integer("granted so far")
         self.path.assume(self.granted >= 0, self.granted + step.budget.term == term(self.config.max_num_batched_tokens))
@@ -343,7 +279,8 @@ class World:
             for field in ("computed", "known", "published", "limit"):
                 found[f"{name} {field}"] = term(getattr(live, field))
             found[f"{name} waits or runs"] = z3.StringVal(live.status.value)
-        found |= {"running": self.state.running.size, "waiting": self.state.waiting.size}
+        lines = (self.state.running, self.state.waiting, self.step.skipped)
+        found |= {line.name: line.size for line in lines}
         found |= {"budget left": term(self.step.budget), "encoder space": term(self.state.encoder_free)}
         found |= {"encoder budget left": term(self.step.encoder_budget), "visited": term(self.step.index)}
         return found
