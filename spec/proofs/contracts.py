@@ -14,7 +14,7 @@ import z3
 from spec.proofs import invariants, loop_invariants
 from spec.proofs.invariants import length
 from spec.proofs.lists import Blocks, Tokens
-from spec.proofs.loops import Invariant, frozen
+from spec.proofs.loops import Invariant
 from spec.proofs.value import Number, term
 from spec.proofs.world import World
 
@@ -31,14 +31,8 @@ def checked(w: World, promise: Invariant) -> dict[str, Term]:
 
 def assumed(w: World, promise: Invariant) -> None:
     """Forgets what may have changed and assumes the promise."""
-    for container in promise.changes:
-        container.havoc()
-    for reset in promise.resets.values():
-        reset()
-    w.path.assume(*promise.plain().values())
-    for kind, facts in promise.each.items():
-        for fact in facts.values():
-            w.path.for_all(kind, frozen(fact, kind))
+    promise.forget()
+    promise.assume()
 
 
 def unchanged(w: World, before: dict[str, Term], promise: Invariant) -> dict[str, Term]:

@@ -79,6 +79,7 @@ def each(w: World) -> dict[str, Facts]:
     blocks: Facts = {
         "COUNT: references are occurrences": lambda b: refs(w, b) == total(w, b),
         "COUNT: elsewhere is counted": lambda b: w.elsewhere[b] >= 0,
+        "COUNT: nobody else holds nothing": lambda b: z3.Implies(w.state.running.others() <= 0, w.elsewhere[b] == 0),
         "COUNT: free if and only if nobody refers": lambda b: partition(w, b),
         "COUNT: the reserved block is never held": lambda b: z3.Implies(z3.Not(inside(w, b)), refs(w, b) == 0),
         "KEY: holders are who has the key": lambda b: inverse(w, b),

@@ -3,6 +3,7 @@
 A `for` over a symbolic range or list asks for the invariant of the loop (`loop_invariants.LOOPS`), by the name of the
 function that it stands in.  It checks it on entry, then forgets everything that the loop changes and goes two ways:
 one arbitrary round, at whose end the invariant is checked again and the path is cut; and the code behind the loop.
+A `while` does the same before each test (`another_round`); it must come to an end, so its rank falls in each round.
 """
 
 from __future__ import annotations
@@ -26,12 +27,48 @@ class Invariant:
     changes   containers to forget, and setters for single values, by name
     plain     name -> what holds
     each      kind -> name -> what holds of everything of the kind
+    rank      for a `while`: what is never negative and falls in each round
     """
 
     changes: list[Any]
     resets: dict[str, Callable[[], None]] = field(default_factory=dict)
     plain: Callable[[], dict[str, Term]] = dict
     each: dict[str, dict[str, Callable[[Term], Term]]] = field(default_factory=dict)
+    rank: Callable[[], Term] | None = None
+
+    def forget(self) -> None:
+        """Nothing is known any more of what the loop changes."""
+        for container in self.changes:
+            container.havoc()
+        for reset in self.resets.values():
+            reset()
+
+    def assume(self) -> None:
+        path = paths.current()
+        path.assume(*self.plain().values())
+        for kind, facts in self.each.items():
+            for fact in facts.values():
+                path.for_all(kind, frozen(fact, kind))
+
+    def check(self, where: str) -> None:
+        path = paths.current()
+        if path.replaying:
+            return
+        for name, held in self.plain().items():
+            path.check(f"{where}: {name}", held)
+        for kind, facts in self.each.items():
+            for name, fact in facts.items():
+                path.check(f"{where}: {name}", fact(path.world.any[kind]))
+
+    def check_frame(self, where: str, before: dict[str, Term]) -> None:
+        """What the loop was not said to change is the same object as before."""
+        path = paths.current()
+        if path.replaying:
+            return
+        changed = path.world.names_of(self)
+        for name, now in path.world.cells().items():
+            if name not in changed and not z3.eq(now, before[name]):
+                path.check(f"{where}: {name} stays", now == before[name])
 
 
 class Loop:
@@ -61,24 +98,24 @@ class Loop:
     def __next__(self) -> Any:
         path = paths.current()
         if self.phase == 1:
-            self._check("each round keeps")
-            self._check_frame()
+            self.invariant.check(f"loop of {self.name}, each round keeps")
+            self.invariant.check_frame(f"loop of {self.name}, each round", self.before)
             raise paths.Cut
         self.invariant: Invariant = path.world.invariant_of(self)
-        self._check("on entry")
+        self.invariant.check(f"loop of {self.name}, on entry")
         if not path.choose(z3.And(path.truth("another round"), self.start < self.stop)):
             self._forget(self.stop)
             if self.over is not None:
                 rest = self.rest
                 path.for_all(self.over.kind, lambda x: rest[x] == 0)
                 path.assume(*(total == 0 for total in self.sums))
-            self._assume()
+            self.invariant.assume()
             raise StopIteration
         self.phase = 1
         self._forget(path.integer("round"))
         path.assume(self.start <= self.index, self.index < self.stop)
         element = self.index if self.over is None else self._element()
-        self._assume()
+        self.invariant.assume()
         self.before = path.world.cells()
         self._advance(element)
         return Number(element)
@@ -100,10 +137,7 @@ class Loop:
 
     def _forget(self, index: Term) -> None:
         path = paths.current()
-        for each in self.invariant.changes:
-            each.havoc()
-        for reset in self.invariant.resets.values():
-            reset()
+        self.invariant.forget()
         self.index = index
         if self.over is not None:
             whole = self.over.count
@@ -111,32 +145,26 @@ class Loop:
             path.for_all(self.over.kind, lambda x: z3.And(rest[x] >= 0, rest[x] <= whole[x]))
             self.sums = [path.integer("sum to come") for _ in self.sums]
 
-    def _assume(self) -> None:
-        path = paths.current()
-        path.assume(*self.invariant.plain().values())
-        for kind, facts in self.invariant.each.items():
-            for fact in facts.values():
-                path.for_all(kind, frozen(fact, kind))
 
-    def _check(self, when: str) -> None:
-        path = paths.current()
-        if path.replaying:
-            return
-        for name, held in self.invariant.plain().items():
-            path.check(f"loop of {self.name}, {when}: {name}", held)
-        for kind, facts in self.invariant.each.items():
-            for name, fact in facts.items():
-                path.check(f"loop of {self.name}, {when}: {name}", fact(path.world.any[kind]))
-
-    def _check_frame(self) -> None:
-        """What the loop was not said to change is the same object as before."""
-        path = paths.current()
-        if path.replaying:
-            return
-        changed = path.world.names_of(self.invariant)
-        for name, now in path.world.cells().items():
-            if name not in changed and not z3.eq(now, self.before[name]):
-                path.check(f"loop of {self.name}, each round: {name} stays", now == self.before[name])
+def another_round(function: str, number: int) -> bool:
+    """Stands before the test of the `number`-th `while` of a function; always true, or the path is cut."""
+    path = paths.current()
+    world, where = path.world, f"loop {number + 1} of {function}"
+    if (function, number) not in world.repeating:
+        invariant: Invariant = world.invariant_of_while(function, number)
+        assert invariant.rank is not None
+        invariant.check(f"{where}, on entry")
+        invariant.forget()
+        invariant.assume()
+        world.repeating[function, number] = invariant, invariant.rank(), world.cells()
+        return True
+    invariant, rank, before = world.repeating[function, number]
+    assert invariant.rank is not None
+    invariant.check(f"{where}, each round keeps")
+    invariant.check_frame(f"{where}, each round", before)
+    if not path.replaying:
+        path.check(f"{where}: PROGRESS: comes to an end", z3.And(invariant.rank() >= 0, invariant.rank() < rank))
+    raise paths.Cut
 
 
 def frozen(fact: Callable[[Any], Term], kind: str = "block") -> Callable[[Any], Term]:

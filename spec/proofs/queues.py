@@ -6,7 +6,7 @@ proved of the order of these holds for the order of all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import z3
@@ -20,33 +20,46 @@ World = Any
 class Bystander:
     """Anybody else in a queue, if there is somebody."""
 
-    def __init__(self, name: str, there: Term) -> None:
-        self.name, self.there = name, there
+    def __init__(self, name: str) -> None:
+        self.name = name
 
 
 class Line:
     """One queue.
 
     places   of those who are looked at, from the front
+    there    whether they are there at all
     joined   who came in this action, and at which end
     """
 
     copy_symbolic = True
 
-    def __init__(self, world: World, name: str, present: Iterable[Any]) -> None:
+    def __init__(self, world: World, name: str, present: dict[Any, Term]) -> None:
         self.world, self.name = world, name
-        self.size = world.path.integer(name)
         self.joined: list[tuple[str, Any]] = []
-        self.places: dict[Any, Term] = {live: world.path.integer(f"place of {live.request.request_id}") for live in present}
-        world.path.assume(self.size >= len(self.places))
-        self.bystander = Bystander(name, world.path.truth(f"a bystander in {name}"))
-        places = [*self.places.values(), beside := world.path.integer(f"place of the bystander in {name}")]
-        for each in places:
-            inside = z3.And(each >= 0, each < self.size)
-            world.path.assume(z3.Implies(self.bystander.there, inside) if each is beside else inside)
-        if len(places) > 1:
-            world.path.assume(z3.Distinct(*places))
-        self.places[self.bystander] = beside
+        self.there = dict(present)
+        self.places: dict[Any, Term] = {}
+        self.havoc()
+
+    def havoc(self, keep: Any = None) -> None:
+        """Any length, anybody at any place, but for `keep`, who stands where it stood."""
+        path, kept = self.world.path, self.places.get(keep)
+        self.size = path.integer(self.name)
+        self.there = {live: there for live, there in self.there.items() if not isinstance(live, Bystander)}
+        self.there[Bystander(self.name)] = path.truth(f"a bystander in {self.name}")
+        self.places = {live: path.integer(f"place of {name_of(live)}") for live in self.there}
+        if kept is not None:
+            self.places[keep] = kept
+        path.assume(self.size >= 0, z3.Distinct(*self.places.values(), z3.IntVal(-1)))
+        path.assume(*(z3.Implies(there, self.inside(self.places[live])) for live, there in self.there.items()))
+
+    def inside(self, place: Term) -> Term:
+        return z3.And(place >= 0, place < self.size)
+
+    def others(self) -> Term:
+        """How many are in the queue beside `own` and `other`."""
+        looked_at = [z3.If(there, 1, 0) for live, there in self.there.items() if not isinstance(live, Bystander)]
+        return self.size - z3.Sum([z3.IntVal(0), *looked_at])
 
     @property
     def present(self) -> list[Any]:
@@ -67,7 +80,7 @@ class Line:
         """Who stands at a place: own, or somebody else, who is then called `other`."""
         own, other = self.world.own, self.world.other
         if other in self.places and not (own in self.places and self.world.path.choose(self.places[own] == place)):
-            self.world.path.assume(self.places[other] == place)
+            self.world.path.assume(self.there[other], self.places[other] == place)
             return other
         self.world.path.assume(self.places[own] == place)
         return own
@@ -91,21 +104,24 @@ class Line:
 
     def _leave(self, live: Any) -> None:
         left = self.places.pop(live, None)
+        self.there.pop(live, None)
         if left is not None:
             self.places = {each: z3.If(at > left, at - 1, at) for each, at in self.places.items()}
         self.size = self.size - 1
 
     def clear(self) -> None:
-        self.places, self.size = {}, z3.IntVal(0)
+        self.places, self.there, self.size = {}, {}, z3.IntVal(0)
 
     def append(self, live: Any) -> None:
         self.joined.append(("back", live))
+        self.there[live] = z3.BoolVal(True)
         self.places[live] = self.size
         self.size = self.size + 1
 
     def appendleft(self, live: Any) -> None:
         self.joined.append(("front", live))
         self._shift(z3.IntVal(1))
+        self.there[live] = z3.BoolVal(True)
         self.places[live] = z3.IntVal(0)
 
     def extendleft(self, others: Line | Backwards) -> None:
@@ -117,6 +133,7 @@ class Line:
             places = {each: others.size - 1 - at for each, at in others.places.items()}
         self._shift(came.size)
         self.places |= places
+        self.there |= came.there
 
     def _shift(self, by: Term) -> None:
         self.places = {each: at + by for each, at in self.places.items()}
@@ -139,7 +156,7 @@ def sequence(world: World) -> dict[Any, tuple[Term, Term]]:
     ahead = z3.IntVal(0)
     for line in (world.state.running, world.step.skipped, world.state.waiting):
         for each, place in line.places.items():
-            found[each] = ahead + place, each.there if isinstance(each, Bystander) else z3.BoolVal(True)
+            found[each] = ahead + place, line.there[each]
         ahead = ahead + line.size
     return found
 

@@ -23,6 +23,7 @@ import z3
 
 import spec
 from spec.proofs.lists import Blocks, Folding, Rounds
+from spec.proofs.loops import another_round
 from spec.proofs.value import Number, Truth, number, term
 
 FOLDER = Path(spec.__file__).parent
@@ -45,6 +46,9 @@ MODULES = (
 
 FILLED = {"longest_hit": ("hits",)}
 """Local lists that a loop of symbolic length fills."""
+
+REPEATED = ("schedule",)
+"""Functions whose `while` runs any number of rounds."""
 
 Modules = SimpleNamespace
 
@@ -119,7 +123,7 @@ def _watched(module: str) -> CodeType:
 
 
 def _compile(module: str, source: ast.Module, symbolic: bool = True) -> CodeType:
-    changed = _Displays().visit(copy.deepcopy(source)) if symbolic else source
+    changed = _Loops().visit(copy.deepcopy(source)) if symbolic else source
     return compile(ast.fix_missing_locations(changed), str(_path(module)), "exec")
 
 
@@ -144,21 +148,29 @@ class _Watch(ast.NodeTransformer):
         return node
 
 
-class _Displays(ast.NodeTransformer):
-    """`hits = []` becomes `hits = list()` for the lists of FILLED."""
+class _Loops(ast.NodeTransformer):
+    """What a loop of symbolic length needs: `hits = list()` for `hits = []`; `while another_round(...) and ...`."""
 
     def __init__(self) -> None:
-        self.names: tuple[str, ...] = ()
+        self.function = ""
+        self.repeated = 0
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        before, self.names = self.names, FILLED.get(node.name, ())
+        self.function, self.repeated = node.name, 0
         self.generic_visit(node)
-        self.names = before
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        if self.function in REPEATED:
+            round_ = ast.parse(f"another_round({self.function!r}, {self.repeated})", mode="eval").body
+            node.test = ast.BoolOp(ast.And(), [round_, node.test])
+            self.repeated += 1
+        self.generic_visit(node)
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         target = node.targets[0]
-        if isinstance(target, ast.Name) and target.id in self.names and isinstance(node.value, ast.List):
+        if isinstance(target, ast.Name) and target.id in FILLED.get(self.function, ()) and isinstance(node.value, ast.List):
             node.value = ast.Call(ast.Name("list", ast.Load()), [], [])
         return node
 
@@ -227,4 +239,5 @@ SYMBOLIC: dict[str, Callable[..., Any]] = {
     "max": _most,
     "min": _least,
     "sorted": _sorted,
+    "another_round": another_round,
 }

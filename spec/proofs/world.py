@@ -114,9 +114,10 @@ class World:
         self.state = self._state()
         self.own = self._live("own", 0, status, items, adapter)
         self.other = self._live("other", 1, Status.RUNNING, 0, False)
-        running = [self.own, self.other] if status is Status.RUNNING else [self.other]
-        self.state.running = Line(self, "running", running)
-        self.state.waiting = Line(self, "waiting", [] if status is Status.RUNNING else [self.own])
+        own = {self.own: z3.BoolVal(True)}
+        waiting, running = (own, {}) if status is not Status.RUNNING else ({}, own)
+        self.state.running = Line(self, "running", {**running, self.other: self._another()})
+        self.state.waiting = Line(self, "waiting", waiting)
         self.place = (self.state.running if status is Status.RUNNING else self.state.waiting).places[self.own]
         self.state.live.update(own=self.own, other=self.other)
         self.step = self._step()
@@ -190,6 +191,13 @@ class World:
         live.end = None
         return live
 
+    def _another(self) -> Term:
+        """Whether there is another running request; if not, `other` holds nothing."""
+        there, other = self.path.truth("another one runs"), self.other
+        nothing = (length(other.table) == 0, term(other.computed) == 0, term(other.published) == 0)
+        self.path.assume(z3.Or(there, z3.And(*nothing)))
+        return there
+
     def _item(self, name: str, index: int) -> EncoderItem:
         parts = (Number(self.path.integer(f"{name} item {index} {part}")) for part in EncoderItem._fields)
         return EncoderItem(*parts)  # type: ignore[arg-type]
@@ -199,7 +207,7 @@ class World:
         step.budget = Number(self.path.integer("budget left"))
         step.encoder_budget = Number(self.path.integer("encoder budget left"))
         step.index = Number(self.place)
-        step.grants, step.preempted, step.skipped = [], [], Line(self, "set aside", [])
+        step.grants, step.preempted, step.skipped = [], [], Line(self, "set aside", {})
         step.adapters = Members("adapters in use")
         self.granted = self.path.integer("granted so far")
         self.path.assume(self.granted >= 0, self.granted + step.budget.term == term(self.config.max_num_batched_tokens))
