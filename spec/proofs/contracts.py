@@ -24,7 +24,7 @@ Term = Any
 def checked(w: World, promise: Invariant) -> dict[str, Term]:
     """A promise as goals, at anything of each kind."""
     goals = dict(promise.plain())
-    for kind, facts in promise.each.items():
+    for kind, facts in promise.facts().items():
         goals |= {name: fact(w.any[kind]) for name, fact in facts.items()}
     return goals
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import z3
 
+from spec.proofs import invariants
 from spec.proofs.invariants import (
     held_under,
     holders,
@@ -213,6 +214,37 @@ def withdrawn(w: World, first: Term, index: Callable[[], Term]) -> Invariant:
     )
 
 
+def _preempting(w: World) -> Invariant:
+    """Who ran last waits in front; the one that is visited still runs, and the state is a lawful one."""
+    pool, running, waiting, preempted = w.state.pool, w.state.running, w.state.waiting, w.step.preempted
+    everybody, gone = running.size + waiting.size, running.size + preempted.size
+
+    def requests() -> None:
+        w.rename_other()
+        running.havoc(keep=w.own)
+        waiting.havoc()
+        preempted.size = w.path.integer("preempted")
+
+    named = {"running": requests, "waiting": nothing, "preempted": nothing}
+    return Invariant(
+        [pool.refs, pool.free, pool.key_of, pool.holders],
+        resets=named | {name: nothing for name in w.cells() if name.startswith("other ")},
+        plain=lambda: {
+            **invariants.plain(w),
+            "STATE: who does not run any more waits": running.size + waiting.size == everybody,
+            "PREEMPTED: the step says who": running.size + preempted.size == gone,
+            "PREEMPTED: the one that is visited still runs": running.inside(w.place),
+        },
+        each=lambda: invariants.each(w),
+        rank=lambda: running.size,
+        lemmas=lambda: w.lemmas(w),
+    )
+
+
+def nothing() -> None:
+    """For a cell that is forgotten together with another."""
+
+
 LOOPS: dict[tuple[str, str], Callable[[World, Loop], Invariant]] = {
     ("_extend_table", "list"): _adopting,
     ("_extend_table", "range"): _taking,
@@ -222,3 +254,7 @@ LOOPS: dict[tuple[str, str], Callable[[World, Loop], Invariant]] = {
     ("release_table", "list"): _releasing,
     ("withdraw_from", "range"): lambda w, loop: withdrawn(w, loop.start, lambda: loop.index),
 }
+WHILES: dict[tuple[str, int], Callable[[World], Invariant]] = {
+    ("visit_one_running", 0): _preempting,
+}
+"""By the function that the loop stands in, and its number there."""

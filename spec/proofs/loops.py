@@ -18,6 +18,7 @@ from spec.proofs import paths
 from spec.proofs.value import Number
 
 Term = Any
+Facts = dict[str, dict[str, Callable[[Any], Term]]]
 
 
 @dataclass
@@ -26,15 +27,20 @@ class Invariant:
 
     changes   containers to forget, and setters for single values, by name
     plain     name -> what holds
-    each      kind -> name -> what holds of everything of the kind
+    each      kind -> name -> what holds of everything of the kind; a call if it is about who is `other` then
     rank      for a `while`: what is never negative and falls in each round
+    lemmas    assumes what follows from the rest
     """
 
     changes: list[Any]
     resets: dict[str, Callable[[], None]] = field(default_factory=dict)
     plain: Callable[[], dict[str, Term]] = dict
-    each: dict[str, dict[str, Callable[[Term], Term]]] = field(default_factory=dict)
+    each: Facts | Callable[[], Facts] = field(default_factory=dict)
     rank: Callable[[], Term] | None = None
+    lemmas: Callable[[], None] = lambda: None
+
+    def facts(self) -> Facts:
+        return self.each() if callable(self.each) else self.each
 
     def forget(self) -> None:
         """Nothing is known any more of what the loop changes."""
@@ -46,9 +52,10 @@ class Invariant:
     def assume(self) -> None:
         path = paths.current()
         path.assume(*self.plain().values())
-        for kind, facts in self.each.items():
+        for kind, facts in self.facts().items():
             for fact in facts.values():
                 path.for_all(kind, frozen(fact, kind))
+        self.lemmas()
 
     def check(self, where: str) -> None:
         path = paths.current()
@@ -56,7 +63,7 @@ class Invariant:
             return
         for name, held in self.plain().items():
             path.check(f"{where}: {name}", held)
-        for kind, facts in self.each.items():
+        for kind, facts in self.facts().items():
             for name, fact in facts.items():
                 path.check(f"{where}: {name}", fact(path.world.any[kind]))
 
@@ -67,7 +74,7 @@ class Invariant:
             return
         changed = path.world.names_of(self)
         for name, now in path.world.cells().items():
-            if name not in changed and not z3.eq(now, before[name]):
+            if name not in changed and name in before and not z3.eq(now, before[name]):
                 path.check(f"{where}: {name} stays", now == before[name])
 
 
@@ -83,6 +90,7 @@ class Loop:
         self.frame, self.start, self.over, self.backwards = frame, start, over, backwards
         self.stop = z3.If(stop >= start, stop, start)
         self.phase = 0
+        self.before: dict[str, Term] = {}
         self.index = start
         self.rest: Any = None if over is None else over.count
         self.at: Any = None if over is None else over.at

@@ -20,8 +20,10 @@ from spec.proofs.admitting import demand_stub
 from spec.proofs.allocating import NUMBERS, WAITS
 from spec.proofs.answering import RELEASE, fits_alone, stop_stub
 from spec.proofs.cases import Case, Goals
-from spec.proofs.invariants import length
+from spec.proofs.invariants import length, occurrences, refs
+from spec.proofs.lists import Tokens
 from spec.proofs.value import Number, term
+from spec.proofs.visiting import VISIT_PARTS, nobody_set_aside
 from spec.proofs.world import World
 from spec.vocabulary import Admission, Grant, ModelOutput, Status
 
@@ -34,13 +36,27 @@ def _first_drafts(w: World) -> Term:
     return z3.Implies(before_first, z3.Or(length(live.drafts) == 0, term(w.config.use_eagle)))
 
 
-def _all_else_is_free(w: World) -> Term:
-    return w.state.pool.free.size == w.num_blocks - 1 - length(w.own.table)
+def _runs_alone(w: World) -> Term:
+    return z3.And(w.state.running.size == 1, nobody_set_aside(w), w.place == 0)
+
+
+def held_by_own(w: World) -> None:
+    """If nobody else runs, the blocks that are held are those of the own table (lemmas PARTITION and ONCE).
+
+    ONCE needs that a block is referred to if and only if it stands in the table, and stands there once: either that
+    holds of a witness, or the number of blocks held is the length of the table.
+    """
+    held, witness = w.path.integer("blocks held"), w.path.integer("a block held otherwise")
+    w.path.mention("block", witness)
+    occurs = occurrences(w.own.table, witness)
+    otherwise = z3.Or(occurs > 1, (refs(w, witness) >= 1) != (occurs == 1))
+    w.path.assume(w.state.pool.free.size + held == w.num_blocks - 1)
+    w.path.assume(z3.Or(held == length(w.own.table), otherwise))
 
 
 PREMISES: dict[str, Callable[[World], Term]] = {
     "it fits the pool alone at its longest (PRG-1)": lambda w: fits_alone(w, w.own.request),
-    "what others held is free again (COUNT)": _all_else_is_free,
+    "it runs alone": _runs_alone,
     "budget is left": lambda w: term(w.step.budget) >= 1,
     "something known is not computed (LAST)": lambda w: term(w.own.computed) < term(w.own.known),
 }
@@ -55,6 +71,7 @@ def head(drop: str = "") -> Case:
     """The head alone is always granted something."""
 
     def act(w: World) -> Any:
+        held_by_own(w)
         w.path.assume(*(holds(w) for name, holds in PREMISES.items() if name != drop))
         if drop != DRAFTS:
             w.path.assume(_first_drafts(w))
@@ -65,12 +82,30 @@ def head(drop: str = "") -> Case:
         return {"PROGRESS: the head alone is served": answer[1] is None}
 
     without = (drop,) if drop in LIMITED else ()
-    return Case(_name("progress.head", drop), act, goals, {**NUMBERS, "without": without})
+    return Case(_name("progress.head", drop), act, goals, {"without": without})
+
+
+def visit_head(drop: str = "") -> Case:
+    """The head is granted something whoever runs beside it: the others are preempted before it is its turn."""
+    premises = {**PREMISES, "it runs alone": lambda w: w.place == 0}
+
+    def act(w: World) -> None:
+        w.grants, w.lemmas = [], held_by_own
+        w.step.preempted = Tokens(w.path.integer("preempted before"))
+        held_by_own(w)
+        w.path.assume(nobody_set_aside(w), _first_drafts(w))
+        w.path.assume(*(holds(w) for name, holds in premises.items() if name != drop))
+        w.modules.running.visit_one_running(w.state, w.step)
+
+    def goals(w: World, _: None) -> Goals:
+        return {"PROGRESS: the head is served": len(w.grants) == 1}
+
+    return Case(_name("progress.visit_head", drop), act, goals, contracts=VISIT_PARTS)
 
 
 IDLE_PREMISES: dict[str, Callable[[World], Term]] = {
     "it fits the pool alone at its longest (PRG-1)": lambda w: fits_alone(w, w.own.request),
-    "nobody holds a block (COUNT)": lambda w: w.state.pool.free.size == w.num_blocks - 1,
+    "nobody runs": lambda w: w.state.running.size == 0,
     "budget is left": lambda w: term(w.step.budget) >= 1,
 }
 
@@ -80,6 +115,7 @@ def idle(drop: str = "") -> Case:
 
     def act(w: World) -> Any:
         w.grants = []
+        held_by_own(w)
         w.path.assume(*(holds(w) for name, holds in IDLE_PREMISES.items() if name != drop))
         return w.modules.waiting.admit_one(w.state, w.step)
 
@@ -137,6 +173,7 @@ def _falls(w: World, _: Any) -> Goals:
 
 CASES: tuple[Case, ...] = (
     head(),
+    visit_head(),
     idle(),
     *(
         Case(

@@ -103,11 +103,15 @@ class Line:
         self._leave(live)
 
     def _leave(self, live: Any) -> None:
-        left = self.places.pop(live, None)
-        self.there.pop(live, None)
-        if left is not None:
-            self.places = {each: z3.If(at > left, at - 1, at) for each, at in self.places.items()}
+        left = self.places[live]
+        self.forget(live)
+        self.places = {each: z3.If(at > left, at - 1, at) for each, at in self.places.items()}
         self.size = self.size - 1
+
+    def forget(self, live: Any) -> None:
+        """It is not looked at any more."""
+        self.places.pop(live, None)
+        self.there.pop(live, None)
 
     def clear(self) -> None:
         self.places, self.there, self.size = {}, {}, z3.IntVal(0)

@@ -1,8 +1,9 @@
 """The modules of `spec`, loaded once more from their own source, so that they run on symbols.
 
-The text is the text that runs on ints; nothing is translated.  Two things differ.  The builtins `len`, `sum`, `tuple`,
-`range`, ... accept symbolic values as well (Python's own `len` must return an int).  And where a loop fills a local
-list for a symbolic number of rounds, the empty display `[]` that the list begins as becomes `list()`.
+The text is the text that runs on ints; nothing is translated.  Three things differ.  The builtins `len`, `sum`,
+`tuple`, `range`, ... accept symbolic values as well (Python's own `len` must return an int).  Where a loop fills a
+local list for a symbolic number of rounds, the empty display `[]` that the list begins as becomes `list()`.  And a
+`while` of any number of rounds asks for its invariant before each test, `while another_round(...) and ...`.
 
 A mutation is a change of the syntax tree of one module, so it acts on the same text.
 """
@@ -47,7 +48,7 @@ MODULES = (
 FILLED = {"longest_hit": ("hits",)}
 """Local lists that a loop of symbolic length fills."""
 
-REPEATED = ("schedule",)
+REPEATED = ("schedule", "visit_one_running")
 """Functions whose `while` runs any number of rounds."""
 
 Modules = SimpleNamespace
@@ -170,7 +171,11 @@ class _Loops(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         target = node.targets[0]
-        if isinstance(target, ast.Name) and target.id in FILLED.get(self.function, ()) and isinstance(node.value, ast.List):
+        if (
+            isinstance(target, ast.Name)
+            and target.id in FILLED.get(self.function, ())
+            and isinstance(node.value, ast.List)
+        ):
             node.value = ast.Call(ast.Name("list", ast.Load()), [], [])
         return node
 

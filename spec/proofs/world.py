@@ -103,6 +103,8 @@ class World:
         self.any = {kind: path.integer(f"any {kind}") for kind in ("block", "key", "place")}
         self.any["pair"] = (self.any["key"], self.any["block"])
         self.victim_place: Term = None
+        self.lemmas: Callable[[World], None] = lambda w: None
+        self.repeating: dict[tuple[str, int], tuple[Invariant, Term, dict[str, Term]]] = {}
         self.offset = path.integer("offset")
         self.config = self._config()
         self.block_size, self.num_blocks = term(self.config.block_size), term(self.config.num_blocks)
@@ -113,7 +115,8 @@ class World:
         self.id_is_live = path.truth("id is live")
         self.state = self._state()
         self.own = self._live("own", 0, status, items, adapter)
-        self.other = self._live("other", 1, Status.RUNNING, 0, False)
+        self.others = 1
+        self.other = self._live("other", self.others, Status.RUNNING, 0, False)
         own = {self.own: z3.BoolVal(True)}
         waiting, running = (own, {}) if status is not Status.RUNNING else ({}, own)
         self.state.running = Line(self, "running", {**running, self.other: self._another()})
@@ -191,6 +194,18 @@ class World:
         live.end = None
         return live
 
+    def rename_other(self) -> None:
+        """`other` is now any other running request, also one that was not looked at before."""
+        old = self.other
+        self.others += 1
+        self.other = self._live("other", self.others, Status.RUNNING, 0, False)
+        self.path.for_all("place", partial(key_axiom, self.other.number))
+        self.elsewhere = self.path.array("occurrences elsewhere")
+        self.state.live["other"] = self.other
+        for line in (self.state.running, self.state.waiting):
+            line.forget(old)
+        self.state.running.there[self.other] = self._another()
+
     def _another(self) -> Term:
         """Whether there is another running request; if not, `other` holds nothing."""
         there, other = self.path.truth("another one runs"), self.other
@@ -233,6 +248,10 @@ class World:
         kind = "range" if loop.over is None else "list"
         make: Callable[[World, Loop], Invariant] = loop_invariants.LOOPS[loop.name, kind]
         return make(self, loop)
+
+    def invariant_of_while(self, function: str, number: int) -> Invariant:
+        make: Callable[[World], Invariant] = loop_invariants.WHILES[function, number]
+        return make(self)
 
     def mention_key_of(self, who: Term, place: Term) -> None:
         """What the key of a block says: its content is that of the request's own prefix, its depth the place."""
@@ -289,6 +308,7 @@ class World:
             found[f"{name} waits or runs"] = z3.StringVal(live.status.value)
         lines = (self.state.running, self.state.waiting, self.step.skipped)
         found |= {line.name: line.size for line in lines}
+        found["preempted"] = length(self.step.preempted)
         found |= {"budget left": term(self.step.budget), "encoder space": term(self.state.encoder_free)}
         found |= {"encoder budget left": term(self.step.encoder_budget), "visited": term(self.step.index)}
         return found
