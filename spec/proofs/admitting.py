@@ -25,6 +25,7 @@ from spec.proofs.contracts import unchanged
 from spec.proofs.invariants import length
 from spec.proofs.lists import Blocks, Tokens
 from spec.proofs.loops import Invariant
+from spec.proofs.numbers import admitted, examined, numbers
 from spec.proofs.queues import Bystander, keeps_order, moved
 from spec.proofs.value import Number, term
 from spec.proofs.visiting import capacity, grant_stub, least, needed_blocks, threshold
@@ -60,7 +61,7 @@ def _open(w: World, refusal: Any) -> Goals:
 def _examine(w: World) -> Any:
     if w.path.choose(w.path.truth("waits for its grammar")):
         w.own.status = Status.WAITING_FOR_GRAMMAR
-    w.status, w.before = w.own.status, w.cells()
+    w.status, w.before, w.numbers = w.own.status, w.cells(), numbers(w)
     return w.modules.waiting.examine_one(w.state, w.step)
 
 
@@ -79,6 +80,7 @@ def _examined(w: World, passed: bool) -> Goals:
         if passed
         else (w.own.status is w.status),
         **keeps_order(w),
+        **examined(w.numbers, numbers(w), passed),
         **unchanged(w, w.before, frame),
     }
 
@@ -129,7 +131,7 @@ def _admit(w: World) -> Any:
     w.path.assume(term(w.step.budget) >= 1, w.state.running.size < term(w.config.max_num_seqs))
     if w.path.choose(w.path.truth("was preempted")):
         w.own.status = Status.PREEMPTED
-    w.status, w.before = w.own.status, w.cells()
+    w.status, w.before, w.numbers = w.own.status, w.cells(), numbers(w)
     w.adapters = w.step.adapters.size
     return w.modules.waiting.admit_one(w.state, w.step)
 
@@ -156,19 +158,17 @@ def _admitted(w: World, refusal: Any) -> Goals:
             "POOL: refused for the reason that it tells": {"pool": short, "nothing to compute": stops}[refusal.name],
             "POOL: and granted nothing": not w.grants,
             "STATE: it still waits in front": w.own in w.state.waiting.present and w.own.status is w.status,
+            **admitted(w, w.numbers, numbers(w), granted=False),
             **unchanged(w, before, Invariant([w.own.keys])),
         }
     a, admission = w.grants[0]
     resumed = w.status is Status.PREEMPTED
     return {
         "POOL: the tokens fit": capacity(w, a, length(a.hits)),
-        "SEATS: no more than there are": now["running"] <= term(w.config.max_num_seqs),
+        **admitted(w, w.numbers, numbers(w), granted=True),
         "STATE: it runs": w.own.status is Status.RUNNING
         and w.state.running.joined == [("back", w.own)]
         and w.own not in w.state.waiting.present,
-        "STATE: one runs more, one waits less": z3.And(
-            now["running"] == before["running"] + 1, now["waiting"] == before["waiting"] - 1
-        ),
         "STATE: the plan says how it came": len(w.grants) == 1
         and admission is (Admission.RESUMED if resumed else Admission.NEW),
         **moved(w, _passes_those_set_aside(w)),

@@ -96,7 +96,7 @@ def standing_in(contracts: dict[str, Callable[..., Any]], world: World) -> Itera
     replaced = []
     for path, contract in contracts.items():
         name = path.partition(".")[2]
-        real = getattr(getattr(world.modules, path.partition(".")[0]), name)
+        real = world.real[path] = getattr(getattr(world.modules, path.partition(".")[0]), name)
         for module in vars(world.modules).values():
             if module.names.get(name) is real:
                 replaced.append((module.names, name, real))

@@ -19,6 +19,7 @@ from spec.proofs.invariants import (
     rightful,
 )
 from spec.proofs.loops import Invariant, Loop
+from spec.proofs.numbers import become, charged_so_far, numbers
 from spec.proofs.value import Number, term
 
 Term = Any
@@ -217,7 +218,7 @@ def withdrawn(w: World, first: Term, index: Callable[[], Term]) -> Invariant:
 def _preempting(w: World) -> Invariant:
     """Who ran last waits in front; the one that is visited still runs, and the state is a lawful one."""
     pool, running, waiting, preempted = w.state.pool, w.state.running, w.state.waiting, w.step.preempted
-    everybody, gone = running.size + waiting.size, running.size + preempted.size
+    ran, everybody, gone = running.size, running.size + waiting.size, running.size + preempted.size
 
     def requests() -> None:
         w.rename_other()
@@ -232,12 +233,84 @@ def _preempting(w: World) -> Invariant:
         plain=lambda: {
             **invariants.plain(w),
             "STATE: who does not run any more waits": running.size + waiting.size == everybody,
-            "PREEMPTED: the step says who": running.size + preempted.size == gone,
+            "PREEMPTED: the step says who": z3.And(running.size <= ran, running.size + preempted.size == gone),
             "PREEMPTED: the one that is visited still runs": running.inside(w.place),
         },
         each=lambda: invariants.each(w),
         rank=lambda: running.size,
         lemmas=lambda: w.lemmas(w),
+    )
+
+
+STEP_CELLS = ("running", "waiting", "set aside", "preempted", "budget left", "visited")
+
+
+def _visiting(w: World) -> Invariant:
+    """The budget is kept, everybody who was visited was visited once, and the head first."""
+    start = numbers(w)
+
+    def again() -> None:
+        become(w)
+        w.own_grants = w.path.integer("grants of own")
+
+    def facts() -> dict[str, Term]:
+        now = numbers(w)
+        served = z3.And(now.running >= 1, z3.Or(now.visited == 0, now.grants >= 1))
+        return {
+            **charged_so_far(w, now),
+            "STATE: who is visited runs, who is granted something was visited": z3.And(
+                now.grants >= 0, now.grants <= now.visited, now.visited <= now.running
+            ),
+            "STATE: nobody is lost": now.running + now.waiting == start.running + start.waiting,
+            "PREEMPTED: the step says who": now.running + now.preempted == start.running,
+            "ORDER: nobody is set aside": now.aside == 0,
+            "SEATS: never more than there are": now.running <= term(w.config.max_num_seqs),
+            "STATE: own is granted something once, when it is visited": z3.And(
+                w.own_grants >= 0, w.own_grants <= z3.If(z3.And(w.own_place >= 0, w.own_place < now.visited), 1, 0)
+            ),
+            "PROGRESS: the head is served first": z3.Or(start.running == 0, served),
+            "PROGRESS: if it is own, own": z3.Implies(z3.And(w.own_place == 0, now.visited >= 1), w.own_grants == 1),
+        }
+
+    def rank() -> Term:
+        return numbers(w).running - numbers(w).visited
+
+    return Invariant([], {**dict.fromkeys(STEP_CELLS, nothing), "running": again}, facts, rank=rank)
+
+
+def _admitting(w: World) -> Invariant:
+    """The budget is kept, and the first that is eligible still waits or somebody was admitted."""
+    start, granted = numbers(w), w.own_grants
+
+    def again() -> None:
+        become(w)
+        w.ahead, w.own_grants = w.path.integer("ahead"), w.path.integer("grants of own")
+
+    def facts() -> dict[str, Term]:
+        now = numbers(w)
+        return {
+            **charged_so_far(w, now),
+            "STATE: who is granted something runs": z3.And(now.grants >= 0, now.grants <= now.running),
+            "STATE: whoever ran runs": now.running >= start.running,
+            "STATE: nobody is lost": now.running + now.aside + now.waiting == start.running + start.waiting,
+            "PREEMPTED: nobody is admitted in a step that preempts": z3.And(
+                now.preempted == start.preempted, z3.Or(now.preempted == 0, now.running == start.running)
+            ),
+            "SEATS: never more than there are": now.running <= term(w.config.max_num_seqs),
+            "STATE: own is granted something once, while it waits": z3.And(
+                w.ahead < now.waiting, w.own_grants >= granted, w.own_grants <= z3.If(w.ahead >= 0, 0, 1)
+            ),
+            "PROGRESS: who runs first is served": z3.Or(now.running == 0, now.grants >= 1),
+            "PROGRESS: an eligible one still waits, or somebody runs": z3.Implies(
+                w.eligible, z3.Or(now.running >= 1, w.ahead >= 0)
+            ),
+        }
+
+    return Invariant(
+        [],
+        {**dict.fromkeys(STEP_CELLS, nothing), "running": again},
+        facts,
+        rank=lambda: numbers(w).waiting,
     )
 
 
@@ -256,5 +329,7 @@ LOOPS: dict[tuple[str, str], Callable[[World, Loop], Invariant]] = {
 }
 WHILES: dict[tuple[str, int], Callable[[World], Invariant]] = {
     ("visit_one_running", 0): _preempting,
+    ("schedule", 0): _visiting,
+    ("schedule", 1): _admitting,
 }
 """By the function that the loop stands in, and its number there."""

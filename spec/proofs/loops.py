@@ -8,7 +8,7 @@ A `while` does the same before each test (`another_round`); it must come to an e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,7 @@ class Invariant:
     """
 
     changes: list[Any]
-    resets: dict[str, Callable[[], None]] = field(default_factory=dict)
+    resets: Mapping[str, Callable[[], object]] = field(default_factory=dict)
     plain: Callable[[], dict[str, Term]] = dict
     each: Facts | Callable[[], Facts] = field(default_factory=dict)
     rank: Callable[[], Term] | None = None

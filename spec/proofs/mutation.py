@@ -22,7 +22,6 @@ TOLD = ("fits_without",)
 """Local names that only the log uses."""
 
 OUTSIDE = {
-    "scheduler.schedule": "a loop over micro-steps; what each keeps, the loop keeps; lockstep and laws run it",
     "scheduler.common_prefix_blocks": "only tells (OUT-5)",
     "outcome.commit": "a loop over settle_one",
     "prefix._log_odd_counts": "only logs",

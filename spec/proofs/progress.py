@@ -87,7 +87,7 @@ def head(drop: str = "") -> Case:
 
 def visit_head(drop: str = "") -> Case:
     """The head is granted something whoever runs beside it: the others are preempted before it is its turn."""
-    premises = {**PREMISES, "it runs alone": lambda w: w.place == 0}
+    premises: dict[str, Callable[[World], Term]] = {**PREMISES, "it runs alone": lambda w: w.place == 0}
 
     def act(w: World) -> None:
         w.grants, w.lemmas = [], held_by_own

@@ -23,8 +23,9 @@ from typing import Any
 import z3
 
 import spec
-from spec.proofs.lists import Blocks, Folding, Rounds
+from spec.proofs.lists import Blocks, Folding, Members, Rounds
 from spec.proofs.loops import another_round
+from spec.proofs.queues import Line
 from spec.proofs.value import Number, Truth, number, term
 
 FOLDER = Path(spec.__file__).parent
@@ -169,13 +170,20 @@ class _Loops(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
+    def visit_SetComp(self, node: ast.SetComp) -> ast.AST:
+        """`{f(x) for x in xs if p(x)}` becomes `set_of(xs, lambda x: f(x), lambda x: p(x))`."""
+        self.generic_visit(node)
+        (over,) = node.generators
+        target = ast.unparse(over.target)
+        kept = " and ".join(f"({ast.unparse(each)})" for each in over.ifs) or "True"
+        text = f"set_of({ast.unparse(over.iter)}, lambda {target}: {ast.unparse(node.elt)}, lambda {target}: {kept})"
+        return ast.parse(text, mode="eval").body
+
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        self.generic_visit(node)
         target = node.targets[0]
-        if (
-            isinstance(target, ast.Name)
-            and target.id in FILLED.get(self.function, ())
-            and isinstance(node.value, ast.List)
-        ):
+        filled = isinstance(target, ast.Name) and target.id in FILLED.get(self.function, ())
+        if filled and isinstance(node.value, ast.List):
             node.value = ast.Call(ast.Name("list", ast.Load()), [], [])
         return node
 
@@ -226,6 +234,13 @@ def _least(a: Any, b: Any) -> Any:
     return Number(z3.If(term(a) <= term(b), term(a), term(b))) if _symbolic(a, b) else min(a, b)
 
 
+def _set_of(values: Any, element: Callable[[Any], Any], kept: Callable[[Any], bool]) -> Any:
+    """A set made of a queue of any length is any set."""
+    if isinstance(values, Line):
+        return Members("a set of what is in a queue")
+    return {element(each) for each in values if kept(each)}
+
+
 def _symbolic(*values: Any) -> bool:
     return any(isinstance(each, (Number, Truth)) for each in values)
 
@@ -245,4 +260,5 @@ SYMBOLIC: dict[str, Callable[..., Any]] = {
     "min": _least,
     "sorted": _sorted,
     "another_round": another_round,
+    "set_of": _set_of,
 }

@@ -18,6 +18,7 @@ from spec.proofs import (
     policing,
     pooling,
     progress,
+    stepping,
     visiting,
 )
 from spec.proofs.cases import Case
@@ -30,6 +31,7 @@ CASES: tuple[Case, ...] = (
     *admitting.CASES,
     *answering.CASES,
     *encoding.CASES,
+    *stepping.CASES,
     *progress.CASES,
     *policing.CASES,
 )

@@ -17,10 +17,11 @@ from spec.proofs.contracts import unchanged
 from spec.proofs.invariants import length
 from spec.proofs.lists import Blocks, Tokens
 from spec.proofs.loops import Invariant
+from spec.proofs.numbers import numbers, visited
 from spec.proofs.queues import keeps_order
 from spec.proofs.value import Number, term
 from spec.proofs.world import World
-from spec.vocabulary import Admission, Status
+from spec.vocabulary import Admission, Grant, Status
 
 Term = Any
 
@@ -218,6 +219,8 @@ def grant_stub(w: World, a: Any, admission: Admission) -> None:
         for name, need in contracts.checked(w, contracts.longest_hit(w, a.hits)).items():
             require(f"{name} (needed by grant)", need)
         require("KEY: tokens behind the hits", computed >= length(a.hits) * w.block_size)
+    w.step.budget = w.step.budget - a.tokens
+    w.step.grants.append(Grant("own", admission, a.computed, a.tokens, ()))
     w.grants.append((a, admission))
 
 
@@ -241,7 +244,7 @@ def _visit(w: World) -> Any:
     w.grants = []
     w.step.preempted = Tokens(w.path.integer("preempted before"))
     w.path.assume(term(w.own.computed) < term(w.own.known), term(w.step.budget) >= 1, nobody_set_aside(w))
-    w.before = w.cells()
+    w.before, w.numbers = w.cells(), numbers(w)
     w.modules.running.visit_one_running(w.state, w.step)
     return None
 
@@ -263,7 +266,7 @@ def _one_visited(w: World, _: Any) -> Goals:
     goals["PREEMPTED: who preempted itself was the last"] = (
         left == w.before["visited"] if itself else left > w.before["visited"]
     )
-    return goals
+    return {**goals, **visited(w.numbers, numbers(w))}
 
 
 VISIT_PARTS: Parts = {

@@ -103,6 +103,8 @@ class World:
         self.any = {kind: path.integer(f"any {kind}") for kind in ("block", "key", "place")}
         self.any["pair"] = (self.any["key"], self.any["block"])
         self.victim_place: Term = None
+        self.real: dict[str, Any] = {}
+        """What contracts stand in for."""
         self.lemmas: Callable[[World], None] = lambda w: None
         self.repeating: dict[tuple[str, int], tuple[Invariant, Term, dict[str, Term]]] = {}
         self.offset = path.integer("offset")

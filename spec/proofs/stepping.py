@@ -1,0 +1,118 @@
+"""Cases: the whole step.  `schedule` repeats visits, examinations and admissions while its guards let it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import z3
+
+from spec.proofs.cases import Case, Goals
+from spec.proofs.lists import Members, Tokens
+from spec.proofs.numbers import Numbers, Tally, admitted, become, charged_so_far, examined, numbers, visited
+from spec.proofs.queues import Line
+from spec.proofs.value import Number, term
+from spec.proofs.world import World
+
+Term = Any
+
+
+def empty_step(w: World, config: Any) -> Any:
+    """The step as it is made, its empty lists as counts."""
+    step = w.real["allocation.Step"](config)
+    begun = step.grants or step.preempted or step.skipped or step.adapters
+    w.path.require("STATE: a step begins with nothing", z3.BoolVal(not begun))
+    w.step.index, w.step.budget, w.step.grants = Number(z3.IntVal(step.index)), step.budget, Tally(_none(), _none())
+    w.step.preempted, w.step.adapters = Tokens(_none()), Members("adapters in use")
+    w.step.skipped = Line(w, "set aside", {})
+    w.step.skipped.size = _none()
+    return w.step
+
+
+def _none() -> Term:
+    return z3.IntVal(0)
+
+
+def _promised(w: World, promise: Callable[[Numbers, Numbers], dict[str, Term]]) -> None:
+    before = numbers(w)
+    w.path.assume(*promise(before, become(w)).values())
+
+
+def visit_stub(w: World, state: Any, step: Any) -> None:
+    """A visit; the head is served (`progress.visit_head`)."""
+    before = numbers(w)
+    w.path.require("STATE: somebody is left to visit", before.visited < before.running)
+    w.path.require("BUDGET: there is some left to visit with", before.budget >= 1)
+    w.path.require("ORDER: nobody is set aside (needed by visit_one_running)", before.aside == 0)
+    w.path.assume(*visited(before, now := become(w)).values())
+    w.path.assume(z3.Implies(before.visited == 0, now.grants == before.grants + 1))
+    own = z3.And(before.visited == w.own_place, now.grants > before.grants)
+    w.own_grants = w.own_grants + z3.If(own, 1, 0)
+
+
+def examine_stub(w: World, state: Any, step: Any) -> bool:
+    """An examination; who is eligible passes while nobody runs, for no adapter is in use then."""
+    w.path.require("STATE: somebody waits to be examined", state.waiting.size >= 1)
+    eligible = z3.And(w.eligible, w.ahead == 0, state.running.size == 0)
+    passed = w.path.choose(z3.Or(eligible, w.path.truth("passes")))
+    _promised(w, lambda before, now: examined(before, now, passed))
+    w.ahead = w.ahead - (0 if passed else 1)
+    return passed
+
+
+def admit_stub(w: World, state: Any, step: Any) -> Any:
+    """An admission, or a refusal; nobody is refused while nobody runs (`progress.idle`)."""
+    before = numbers(w)
+    w.path.require("STATE: somebody waits to be admitted", before.waiting >= 1)
+    w.path.require("BUDGET: there is some left to admit with", before.budget >= 1)
+    w.path.require("SEATS: there is one left", before.running < term(w.config.max_num_seqs))
+    granted = w.path.choose(z3.Or(before.running == 0, w.path.truth("admitted")))
+    _promised(w, lambda before, now: admitted(w, before, now, granted))
+    w.own_grants = w.own_grants + z3.If(z3.And(w.ahead == 0, granted), 1, 0)
+    w.ahead = w.ahead - (1 if granted else 0)
+    return None if granted else "refused"
+
+
+def _schedule(w: World) -> Any:
+    """Any number of requests run and wait; own is any of them: at a place in running, or behind `ahead` that wait."""
+    running, waiting = w.state.running, w.state.waiting = Line(w, "running", {}), Line(w, "waiting", {})
+    w.path.assume(running.size <= term(w.config.max_num_seqs))
+    w.own_place, w.ahead, w.own_grants = w.path.integer("own place"), w.path.integer("ahead"), z3.IntVal(0)
+    runs, waits = running.inside(w.own_place), waiting.inside(w.ahead)
+    w.path.assume(z3.Or(z3.And(runs, w.ahead == -1), z3.And(waits, w.own_place == -1)))
+    w.eligible = z3.And(waits, w.path.truth("own is eligible"))
+    w.begun = numbers(w)
+    w.modules.scheduler.schedule(w.state)
+    return w.closed
+
+
+def _scheduled(w: World, now: Numbers) -> Goals:
+    before = w.begun
+    return {
+        **charged_so_far(w, now),
+        "SEATS: no more run than there are": now.running <= term(w.config.max_num_seqs),
+        "STATE: nobody is lost": now.running + now.aside + now.waiting == before.running + before.waiting,
+        "STATE: whoever is granted something runs": now.grants <= now.running,
+        "STATE: nobody is granted something twice": w.own_grants <= 1,
+        "PREEMPTED: nobody is admitted in a step that preempts": z3.Or(
+            now.preempted == 0, now.running + now.preempted == before.running
+        ),
+        "PROGRESS: a step with runnable work grants something": z3.Implies(
+            z3.Or(before.running >= 1, w.eligible), now.grants >= 1
+        ),
+        "PROGRESS: the head is granted something": z3.Implies(w.own_place == 0, w.own_grants == 1),
+    }
+
+
+def close_stub(w: World, state: Any, step: Any) -> None:
+    w.closed = numbers(w)
+
+
+STEP_PARTS: dict[str, Callable[..., Any]] = {
+    "allocation.Step": empty_step,
+    "running.visit_one_running": visit_stub,
+    "waiting.examine_one": examine_stub,
+    "waiting.admit_one": admit_stub,
+    "scheduler.close_step": close_stub,
+}
+CASES: tuple[Case, ...] = (Case("scheduler.schedule", _schedule, _scheduled, {"blocks": False}, contracts=STEP_PARTS),)
