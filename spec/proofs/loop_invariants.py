@@ -314,6 +314,48 @@ def _admitting(w: World) -> Invariant:
     )
 
 
+def _closing(w: World, loop: Loop) -> Invariant:
+    """Own has advanced by its grant once that came by."""
+    start = term(w.own.computed)
+    place, entry = w.step.grants.own
+
+    def reset() -> None:
+        w.own.computed, w.other.computed = Number(w.path.integer("own computed")), Number(w.path.integer("computed"))
+
+    def advanced() -> dict[str, Term]:
+        came_by = z3.And(place >= 0, place < loop.index)
+        due = start + z3.If(came_by, term(entry.tokens), 0)
+        return {"CONTIGUOUS: computed tokens advance by what was granted": term(w.own.computed) == due}
+
+    return Invariant([], {"own computed": reset, "other computed": nothing}, advanced)
+
+
+def _committing(w: World, loop: Loop) -> Invariant:
+    """Those who came by still run or have finished; nobody's place rises, nobody is settled twice."""
+    still, finished, emitted = (loop.frame.f_locals[name] for name in ("still_running", "finished", "emitted"))
+
+    def reset() -> None:
+        still.there = {w.own: w.path.truth("own still runs")}
+        still.havoc()
+        finished.size, emitted.size = w.path.integer("finished"), w.path.integer("emitted")
+        w.settled, w.ended = w.path.truth("own was settled"), w.path.truth("own has ended")
+
+    def facts() -> dict[str, Term]:
+        came_by = w.place < loop.index
+        runs, place = still.there.get(w.own, z3.BoolVal(False)), still.places.get(w.own, w.place)
+        return {
+            "STATE: who came by still runs or has finished": still.size + finished.size == loop.index,
+            "STATE: nothing is counted below none": z3.And(still.size >= 0, finished.size >= 0, emitted.size >= 0),
+            "FINISH: own still runs unless it has ended": runs == z3.And(came_by, z3.Not(w.ended)),
+            "FINISH: it ends when it is settled": z3.Implies(w.ended, w.settled),
+            "OUTPUT: own is settled once, if it was granted something": w.settled == z3.And(came_by, w.granted),
+            "OUTPUT: at most one delivery for each": emitted.size <= loop.index,
+            "ORDER: the place of nobody rises": z3.Implies(runs, z3.And(place <= w.place, still.inside(place))),
+        }
+
+    return Invariant([], {"still running": reset}, facts)
+
+
 def nothing() -> None:
     """For a cell that is forgotten together with another."""
 
@@ -325,6 +367,8 @@ LOOPS: dict[tuple[str, str], Callable[[World, Loop], Invariant]] = {
     ("longest_hit", "list"): _hitting,
     ("_work_out_keys", "range"): _keying,
     ("release_table", "list"): _releasing,
+    ("close_step", "range"): _closing,
+    ("commit", "range"): _committing,
     ("withdraw_from", "range"): lambda w, loop: withdrawn(w, loop.start, lambda: loop.index),
 }
 WHILES: dict[tuple[str, int], Callable[[World], Invariant]] = {

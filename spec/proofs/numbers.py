@@ -6,13 +6,18 @@ whole step assumes it.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 import z3
 
+from spec.proofs import paths
 from spec.proofs.invariants import length
 from spec.proofs.lists import Tokens
+from spec.proofs.loops import Loop
+from spec.proofs.queues import Walk
 from spec.proofs.value import Number, term
+from spec.vocabulary import Grant
 
 Term = Any
 World = Any
@@ -20,13 +25,28 @@ Facts = dict[str, Term]
 
 
 class Tally:
-    """The grants of a step: how many, and of how many tokens together."""
+    """The grants of a step: how many, of how many tokens together, and which of them own has, if it has one."""
+
+    copy_symbolic = True
 
     def __init__(self, size: Term, tokens: Term) -> None:
         self.size, self.tokens = size, tokens
+        self.own: tuple[Term, Grant] | None = None
+        self.other: Grant | None = None
 
     def length(self) -> Number:
         return Number(self.size)
+
+    def copy(self) -> Tally:
+        return self
+
+    def __iter__(self) -> Walk:
+        return Walk(self, Loop(sys._getframe(1), z3.IntVal(0), self.size))
+
+    def __getitem__(self, index: Any) -> Grant | None:
+        if self.own is not None and paths.current().choose(self.own[0] == term(index)):
+            return self.own[1]
+        return self.other
 
 
 class Numbers(NamedTuple):

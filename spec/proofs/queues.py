@@ -6,11 +6,13 @@ proved of the order of these holds for the order of all.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import z3
 
+from spec.proofs.loops import Loop
 from spec.proofs.value import Number, term
 
 Term = Any
@@ -41,11 +43,17 @@ class Line:
         self.places: dict[Any, Term] = {}
         self.havoc()
 
+    @classmethod
+    def empty(cls, world: World, name: str) -> Line:
+        made = cls(world, name, {})
+        made.clear()
+        return made
+
     def havoc(self, keep: Any = None) -> None:
         """Any length, anybody at any place, but for `keep`, who stands where it stood."""
         path, kept = self.world.path, self.places.get(keep)
         self.size = path.integer(self.name)
-        self.there = {live: there for live, there in self.there.items() if not isinstance(live, Bystander)}
+        self.there = dict(self.told())
         self.there[Bystander(self.name)] = path.truth(f"a bystander in {self.name}")
         self.places = {live: path.integer(f"place of {name_of(live)}") for live in self.there}
         if kept is not None:
@@ -53,13 +61,19 @@ class Line:
         path.assume(self.size >= 0, z3.Distinct(*self.places.values(), z3.IntVal(-1)))
         path.assume(*(z3.Implies(there, self.inside(self.places[live])) for live, there in self.there.items()))
 
+    def __iter__(self) -> Walk:
+        return Walk(self, Loop(sys._getframe(1), z3.IntVal(0), self.size))
+
+    def told(self) -> list[tuple[Any, Term]]:
+        """Those of whom more is told than the place, and whether they are there."""
+        return [(live, there) for live, there in self.there.items() if not isinstance(live, Bystander)]
+
     def inside(self, place: Term) -> Term:
         return z3.And(place >= 0, place < self.size)
 
     def others(self) -> Term:
         """How many are in the queue beside `own` and `other`."""
-        looked_at = [z3.If(there, 1, 0) for live, there in self.there.items() if not isinstance(live, Bystander)]
-        return self.size - z3.Sum([z3.IntVal(0), *looked_at])
+        return self.size - z3.Sum([z3.IntVal(0), *(z3.If(there, 1, 0) for _, there in self.told())])
 
     @property
     def present(self) -> list[Any]:
@@ -108,6 +122,9 @@ class Line:
         self.places = {each: z3.If(at > left, at - 1, at) for each, at in self.places.items()}
         self.size = self.size - 1
 
+    def copy(self) -> Line:
+        return self
+
     def forget(self, live: Any) -> None:
         """It is not looked at any more."""
         self.places.pop(live, None)
@@ -145,6 +162,19 @@ class Line:
 
     def reversed(self) -> Backwards:
         return Backwards(self)
+
+
+class Walk:
+    """A loop over a queue or a list of grants, from the front."""
+
+    def __init__(self, over: Any, loop: Loop) -> None:
+        self.over, self.loop = over, loop
+
+    def __iter__(self) -> Walk:
+        return self
+
+    def __next__(self) -> Any:
+        return self.over[next(self.loop)]
 
 
 class Backwards:

@@ -23,7 +23,8 @@ from typing import Any
 import z3
 
 import spec
-from spec.proofs.lists import Blocks, Folding, Members, Rounds
+from spec.proofs import paths
+from spec.proofs.lists import Blocks, Folding, Members, Rounds, Tokens
 from spec.proofs.loops import another_round
 from spec.proofs.queues import Line
 from spec.proofs.value import Number, Truth, number, term
@@ -46,8 +47,13 @@ MODULES = (
 )
 """What is loaded anew, in the order of its imports; the rest (vocabulary, validity) is shared."""
 
-FILLED = {"longest_hit": ("hits",)}
-"""Local lists that a loop of symbolic length fills."""
+FILLED = {
+    ("longest_hit", "hits"): "list",
+    ("commit", "still_running"): "queue",
+    ("commit", "finished"): "count",
+    ("commit", "emitted"): "count",
+}
+"""Local lists that a loop of symbolic length fills, and what they become."""
 
 REPEATED = ("schedule", "visit_one_running")
 """Functions whose `while` runs any number of rounds."""
@@ -181,11 +187,20 @@ class _Loops(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)
-        target = node.targets[0]
-        filled = isinstance(target, ast.Name) and target.id in FILLED.get(self.function, ())
-        if filled and isinstance(node.value, ast.List):
-            node.value = ast.Call(ast.Name("list", ast.Load()), [], [])
+        node.value = self._filled(node.targets[0], node.value)
         return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        self.generic_visit(node)
+        if node.value is not None:
+            node.value = self._filled(node.target, node.value)
+        return node
+
+    def _filled(self, target: ast.expr, value: ast.expr) -> ast.expr:
+        kind = FILLED.get((self.function, target.id)) if isinstance(target, ast.Name) else None
+        if kind is None or not isinstance(value, ast.List):
+            return value
+        return ast.Call(ast.Name(kind, ast.Load()), [], [])
 
 
 # --- builtins ------------------------------------------------------------------------------------
@@ -237,8 +252,20 @@ def _least(a: Any, b: Any) -> Any:
 def _set_of(values: Any, element: Callable[[Any], Any], kept: Callable[[Any], bool]) -> Any:
     """A set made of a queue of any length is any set."""
     if isinstance(values, Line):
-        return Members("a set of what is in a queue")
+        made = Members("set of what is in a queue")
+        for each, there in values.told():
+            held = z3.And(there, values.inside(values.places[each]), number(kept(each)) != 0)
+            paths.current().assume(z3.Implies(held, made.member[term(element(each))]))
+        return made
     return {element(each) for each in values if kept(each)}
+
+
+def _queue() -> Line:
+    return Line.empty(paths.current().world, "still running")
+
+
+def _count() -> Tokens:
+    return Tokens(z3.IntVal(0))
 
 
 def _symbolic(*values: Any) -> bool:
@@ -261,4 +288,6 @@ SYMBOLIC: dict[str, Callable[..., Any]] = {
     "sorted": _sorted,
     "another_round": another_round,
     "set_of": _set_of,
+    "queue": _queue,
+    "count": _count,
 }

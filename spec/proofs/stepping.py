@@ -7,12 +7,17 @@ from typing import Any
 
 import z3
 
+from spec.proofs.allocating import NUMBERS
 from spec.proofs.cases import Case, Goals
+from spec.proofs.contracts import unchanged
+from spec.proofs.invariants import length
 from spec.proofs.lists import Members, Tokens
+from spec.proofs.loops import Invariant
 from spec.proofs.numbers import Numbers, Tally, admitted, become, charged_so_far, examined, numbers, visited
 from spec.proofs.queues import Line
 from spec.proofs.value import Number, term
 from spec.proofs.world import World
+from spec.vocabulary import Admission, Grant, ModelOutput, StepPlan
 
 Term = Any
 
@@ -75,11 +80,13 @@ def admit_stub(w: World, state: Any, step: Any) -> Any:
 
 def _schedule(w: World) -> Any:
     """Any number of requests run and wait; own is any of them: at a place in running, or behind `ahead` that wait."""
-    running, waiting = w.state.running, w.state.waiting = Line(w, "running", {}), Line(w, "waiting", {})
+    runs = w.path.truth("own runs")
+    running = w.state.running = Line(w, "running", {w.own: runs})
+    waiting = w.state.waiting = Line(w, "waiting", {})
     w.path.assume(running.size <= term(w.config.max_num_seqs))
-    w.own_place, w.ahead, w.own_grants = w.path.integer("own place"), w.path.integer("ahead"), z3.IntVal(0)
-    runs, waits = running.inside(w.own_place), waiting.inside(w.ahead)
-    w.path.assume(z3.Or(z3.And(runs, w.ahead == -1), z3.And(waits, w.own_place == -1)))
+    w.own_place, w.ahead, w.own_grants = running.places[w.own], w.path.integer("ahead"), z3.IntVal(0)
+    waits = waiting.inside(w.ahead)
+    w.path.assume(z3.If(runs, w.ahead == -1, z3.And(waits, w.own_place < 0)))
     w.eligible = z3.And(waits, w.path.truth("own is eligible"))
     w.begun = numbers(w)
     w.modules.scheduler.schedule(w.state)
@@ -87,13 +94,16 @@ def _schedule(w: World) -> Any:
 
 
 def _scheduled(w: World, now: Numbers) -> Goals:
-    before = w.begun
+    before, adapter = w.begun, term(w.own.request.lora_id)
     return {
         **charged_so_far(w, now),
         "SEATS: no more run than there are": now.running <= term(w.config.max_num_seqs),
         "STATE: nobody is lost": now.running + now.aside + now.waiting == before.running + before.waiting,
         "STATE: whoever is granted something runs": now.grants <= now.running,
         "STATE: nobody is granted something twice": w.own_grants <= 1,
+        "CAPS: the adapter of whoever runs was in use": z3.Implies(
+            z3.And(w.own_place >= 0, w.own_place < now.running, adapter != 0), w.step.adapters.member[adapter]
+        ),
         "PREEMPTED: nobody is admitted in a step that preempts": z3.Or(
             now.preempted == 0, now.running + now.preempted == before.running
         ),
@@ -115,4 +125,42 @@ STEP_PARTS: dict[str, Callable[..., Any]] = {
     "waiting.admit_one": admit_stub,
     "scheduler.close_step": close_stub,
 }
-CASES: tuple[Case, ...] = (Case("scheduler.schedule", _schedule, _scheduled, {"blocks": False}, contracts=STEP_PARTS),)
+
+
+def settle_stub(w: World, state: Any, live: Any, entry: Any, output: Any, emitted: Any) -> Any:
+    """Settles one request: it may end, and something may be delivered."""
+    ends = w.path.choose(w.path.truth("ends"))
+    if live is w.own:
+        w.path.require("OUTPUT: nobody is settled twice", z3.Not(w.settled))
+        w.settled, w.ended = z3.BoolVal(True), z3.BoolVal(ends)
+    if w.path.choose(w.path.truth("something is delivered")):
+        emitted.append(entry)
+    return "end" if ends else None
+
+
+def _commit(w: World) -> Any:
+    granted = [name for name in ("own", "other") if w.path.choose(w.path.truth(f"{name} was granted something"))]
+    w.granted, w.settled, w.ended = z3.BoolVal("own" in granted), z3.BoolVal(False), z3.BoolVal(False)
+    w.before, w.ran = w.cells(), w.state.running.size
+    entries = tuple(Grant(name, Admission.RUNNING, 0, 1, ()) for name in granted)
+    return w.modules.outcome.commit(w.state, StepPlan(entries), ModelOutput({}, {}))
+
+
+def _committed(w: World, result: Any) -> Goals:
+    running = w.state.running
+    runs, place = running.there[w.own], running.places[w.own]
+    return {
+        "STATE: who ran still runs or has finished": running.size + length(result.finished) == w.ran,
+        "FINISH: own still runs unless it has ended": runs == z3.Not(w.ended),
+        "OUTPUT: own is settled if it was granted something": w.settled == w.granted,
+        "OUTPUT: at most one delivery for each": length(result.emitted) <= w.ran,
+        "ORDER: the place of nobody rises": z3.Implies(runs, z3.And(place >= 0, place <= w.place)),
+        "PROGRESS: the head stays the head": z3.Implies(z3.And(runs, w.place == 0), place == 0),
+        **unchanged(w, w.before, Invariant([], {"running": lambda: None})),
+    }
+
+
+CASES: tuple[Case, ...] = (
+    Case("scheduler.schedule", _schedule, _scheduled, {**NUMBERS, "adapter": True}, contracts=STEP_PARTS),
+    Case("outcome.commit", _commit, _committed, NUMBERS, contracts={"outcome.settle_one": settle_stub}),
+)
