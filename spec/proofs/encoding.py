@@ -44,6 +44,7 @@ def _chosen(w: World, answer: Any) -> Goals:
         ),
         **unchanged(w, w.before, Invariant([])),
     }
+    goals["EMBED: nothing is chosen for no tokens"] = z3.Or(tokens.term >= 1, not chosen.items)
     whole = term(w.config.disable_chunked_mm_input)
     stopped = []
     for index, item in enumerate(live.request.items):

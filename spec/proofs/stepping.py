@@ -62,6 +62,7 @@ def examine_stub(w: World, state: Any, step: Any) -> bool:
     passed = w.path.choose(z3.Or(eligible, w.path.truth("passes")))
     _promised(w, lambda before, now: examined(before, now, passed))
     w.ahead = w.ahead - (0 if passed else 1)
+    w.passed = passed
     return passed
 
 
@@ -70,6 +71,7 @@ def admit_stub(w: World, state: Any, step: Any) -> Any:
     before = numbers(w)
     w.path.require("STATE: somebody waits to be admitted", before.waiting >= 1)
     w.path.require("BUDGET: there is some left to admit with", before.budget >= 1)
+    w.path.require("STATE: it passed its examination", z3.BoolVal(w.passed))
     w.path.require("SEATS: there is one left", before.running < term(w.config.max_num_seqs))
     granted = w.path.choose(z3.Or(before.running == 0, w.path.truth("admitted")))
     _promised(w, lambda before, now: admitted(w, before, now, granted))
@@ -87,6 +89,7 @@ def _schedule(w: World) -> Any:
     w.own_place, w.ahead, w.own_grants = running.places[w.own], w.path.integer("ahead"), z3.IntVal(0)
     waits = waiting.inside(w.ahead)
     w.path.assume(z3.If(runs, w.ahead == -1, z3.And(waits, w.own_place < 0)))
+    w.passed = False
     w.eligible = z3.And(waits, w.path.truth("own is eligible"))
     w.begun = numbers(w)
     w.modules.scheduler.schedule(w.state)

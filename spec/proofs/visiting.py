@@ -69,6 +69,7 @@ def demand_of_running_stub(w: World, state: Any, step: Any, live: Any) -> Any:
     a = attempt_of(w, live.computed)
     a.needed = Number(w.path.integer("needed"))
     w.path.assume(*(_cut_by_items(w, a) if live.request.items else _cut(w, a)).values())
+    w.attempt = a
     return a
 
 
@@ -230,6 +231,8 @@ def preempt_stub(w: World, state: Any, step: Any) -> Any:
     w.path.require("running: not empty when it is popped", running.size >= 1)
     w.path.require("ORDER: nobody is set aside (needed by preempt_one)", nobody_set_aside(w))
     w.path.require("PREEMPTED: nobody scheduled is preempted", running.size - 1 >= term(step.index))
+    short = z3.And(term(w.attempt.tokens) >= 1, z3.Not(capacity(w, w.attempt, length(w.own.table))))
+    w.path.require("PREEMPTED: only while the pool is too small", short)
     victim = running.pop()
     state.waiting.appendleft(victim)
     step.preempted.append(victim.request.request_id)
