@@ -300,6 +300,9 @@ def _admitting(w: World) -> Invariant:
             "STATE: own is granted something once, while it waits": z3.And(
                 w.ahead < now.waiting, w.own_grants >= granted, w.own_grants <= z3.If(w.ahead >= 0, 0, 1)
             ),
+            "PROGRESS: own, if it is the first of all, still waits or is served": z3.Implies(
+                w.first, z3.Or(w.own_grants == 1, z3.And(w.ahead == 0, now.running == 0))
+            ),
             "PROGRESS: who runs first is served": z3.Or(now.running == 0, now.grants >= 1),
             "PROGRESS: an eligible one still waits, or somebody runs": z3.Implies(
                 w.eligible, z3.Or(now.running >= 1, w.ahead >= 0)
@@ -339,6 +342,7 @@ def _committing(w: World, loop: Loop) -> Invariant:
         still.havoc()
         finished.size, emitted.size = w.path.integer("finished"), w.path.integer("emitted")
         w.settled, w.ended = w.path.truth("own was settled"), w.path.truth("own has ended")
+        w.head_ended = w.path.truth("the head has ended")
 
     def facts() -> dict[str, Term]:
         came_by = w.place < loop.index
@@ -351,6 +355,10 @@ def _committing(w: World, loop: Loop) -> Invariant:
             "OUTPUT: own is settled once, if it was granted something": w.settled == z3.And(came_by, w.granted),
             "OUTPUT: at most one delivery for each": emitted.size <= loop.index,
             "ORDER: the place of nobody rises": z3.Implies(runs, z3.And(place <= w.place, still.inside(place))),
+            "PROGRESS: it falls when the head ends": z3.And(
+                z3.Implies(w.head_ended, finished.size >= 1),
+                z3.Implies(z3.And(runs, w.head_ended, w.place >= 1), place < w.place),
+            ),
         }
 
     return Invariant([], {"still running": reset}, facts)

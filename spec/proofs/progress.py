@@ -1,12 +1,17 @@
-"""PROGRESS: every request that fits alone finishes, by a ranking.
+"""PROGRESS: every request that fits alone finishes, within a number of steps that falls in each.
 
-The head of the running requests is never preempted by another one: the victim is the newest.  When it is the only
-one left the pool is large enough for it, and so it is for the first admission into an idle engine.  So in each step
-the oldest request computes at least one token, and its rank (tokens until its limit, known tokens not computed)
-falls in the order of pairs, which has no infinite descent.  Each preemption makes one request less run, so each
-step ends.
+The parts, each proved of the code:
 
-Each premise is needed: `PREMISES` are dropped one by one in `counterexamples`, and each drop is refuted.
+    progress.head        who runs alone is served: it fits, and what it does not hold is free
+    progress.visit_head  so is the head of those who run, for others are preempted before it is its turn
+    progress.idle        so is the first in line when nobody runs
+    scheduler.schedule   so a step with runnable work serves the head of `running ++ waiting`, and ends
+    progress.rank        who is served ends, or its rank falls: (tokens until its limit, known tokens not computed)
+    outcome.commit       when the head ends those behind it come forward; with ORDER, nobody is overtaken
+    progress.run         so the bound on the steps of any request falls in every step
+
+Each premise is needed: they are dropped one by one in `counterexamples`, and each drop is refuted.  Not claimed with
+encoder items, whose cache may be full, and of a request that is set aside: one that is admitted passes it.
 """
 
 from __future__ import annotations
@@ -137,57 +142,113 @@ def _name(case: str, drop: str) -> str:
     return f"{case} without: {drop}" if drop else case
 
 
-def _rank(live: Any) -> tuple[Term, Term]:
+# --- the ranking ---------------------------------------------------------------------------------
+
+Rank = tuple[Term, Term]
+
+
+def rank(live: Any) -> Rank:
+    """Tokens until its limit, then known tokens that are not computed."""
     return term(live.limit) - term(live.known), term(live.known) - term(live.computed)
 
 
-def _step(sampled: int) -> Callable[[World], Any]:
+def falls(before: Rank, now: Rank) -> Term:
+    """In the order of pairs."""
+    return z3.Or(now[0] < before[0], z3.And(now[0] == before[0], now[1] < before[1]))
+
+
+def bounded(w: World, of: Rank) -> Term:
+    longest = term(w.config.max_model_len)
+    return z3.And(of[0] >= 0, of[0] <= longest, of[1] >= 0, of[1] <= longest)
+
+
+def _head_is_granted(sampled: int, drafts: bool) -> Callable[[World], Any]:
+    """A step of a request that is granted something: the plan is closed, the model answers, it is settled."""
+
     def act(w: World) -> Any:
         live, tokens = w.own, Number(w.path.integer("granted tokens"))
-        w.path.assume(tokens.term >= 1, term(live.computed) < term(live.known))
-        end = term(live.computed) + tokens.term
-        w.path.assume(end == term(live.known) if sampled else end < term(live.known))
-        w.path.assume(length(live.drafts) == 0)
-        w.before, w.rank = w.cells(), _rank(live)
-        entry = Grant("own", Admission.RUNNING, live.computed, tokens, ())  # type: ignore[arg-type]
+        scheduled: Any = Tokens(w.path.integer("scheduled drafts"), live) if drafts else ()
+        w.path.assume(tokens.term >= 1, term(live.computed) < term(live.known), bounded(w, rank(live)))
+        end, known = term(live.computed) + tokens.term, term(live.known)
+        w.path.assume(end == known + length(scheduled) if sampled else end < known)
+        if drafts:
+            w.path.assume(scheduled.size >= 1, scheduled.size <= length(live.drafts), sampled <= scheduled.size + 1)
+        w.before, w.rank = w.cells(), rank(live)
+        entry = Grant("own", Admission.RUNNING, live.computed, tokens, (), scheduled)  # type: ignore[arg-type]
         w.step.grants = [entry]
         plan = w.modules.scheduler.close_step(w.state, w.step)
         words = tuple(Number(w.path.integer("sampled")) for _ in range(sampled))
-        output = ModelOutput({"own": words} if sampled else {}, {})  # type: ignore[dict-item]
+        new = Tokens(w.path.integer("new drafts"), live)
+        output = ModelOutput({"own": words} if sampled else {}, {"own": new})  # type: ignore[dict-item]
         w.modules.outcome.settle_one(w.state, live, plan.grants[0], output, [])
         return None
 
     return act
 
 
-def _falls(w: World, _: Any) -> Goals:
-    (most, rest), (most_now, rest_now) = w.rank, _rank(w.own)
-    falls = z3.Or(most_now < most, z3.And(most_now == most, rest_now < rest))
+def _its_rank_falls(w: World, _: Any) -> Goals:
     if w.own.status is Status.FINISHED:
         return {"PROGRESS: it finishes, or its rank falls": True}
     return {
-        "PROGRESS: it finishes, or its rank falls": falls,
-        "PROGRESS: its rank is bounded below": z3.And(most_now >= 0, rest_now >= 0),
+        "PROGRESS: it finishes, or its rank falls": falls(w.rank, rank(w.own)),
+        "PROGRESS: its rank is bounded": bounded(w, rank(w.own)),
     }
+
+
+def ranking(sampled: int, drafts: bool) -> Case:
+    return Case(
+        f"progress.rank, {sampled} sampled{', drafts' if drafts else ''}",
+        _head_is_granted(sampled, drafts),
+        _its_rank_falls,
+        NUMBERS,
+        contracts={"outcome.stop": stop_stub, **RELEASE, "scheduler.common_prefix_blocks": lambda w, state: 0},
+        bounded="up to 2 sampled tokens",
+    )
+
+
+# --- a run ---------------------------------------------------------------------------------------
+
+
+def steps_left(w: World, place: Term, of: Rank) -> Term:
+    """A bound on the steps until the request at a place in `running ++ waiting` is finished, `of` the head's rank."""
+    most = term(w.config.max_model_len) + 1
+    return place * most * most + of[0] * most + of[1] + 1
+
+
+def run(drop: str = "") -> Case:
+    """Between two steps of any request's life, what stands before it and the rank of the head make the bound fall."""
+
+    def act(w: World) -> Any:
+        place, now = w.path.integer("its place"), w.path.integer("its place behind the step")
+        ranks = [(w.path.integer("until its limit"), w.path.integer("not computed")) for _ in range(2)]
+        w.path.assume(place >= 0, now >= 0, *(bounded(w, each) for each in ranks))
+        told = {name: holds(place, now, *ranks) for name, holds in RUN_PREMISES.items() if name != drop}
+        w.path.assume(*told.values())
+        return steps_left(w, place, ranks[0]), steps_left(w, now, ranks[1])
+
+    def goals(w: World, answer: Any) -> Goals:
+        before, now = answer
+        return {"PROGRESS: the bound on its steps falls": now < before, "PROGRESS: it is above 0": now >= 1}
+
+    return Case(_name("progress.run", drop), act, goals, NUMBERS)
+
+
+RUN_PREMISES: dict[str, Callable[[Term, Term, Rank, Rank], Term]] = {
+    "nobody who came later overtakes it, for nobody is set aside (ORDER)": lambda place, now, *_: now <= place,
+    "the head is granted something, so its rank falls or it ends": lambda place, now, rank, rank_now: z3.Or(
+        now < place, falls(rank, rank_now)
+    ),
+}
+"""What the other cases prove of a step: `scheduler.schedule`, `outcome.commit`, `progress.rank`."""
 
 
 CASES: tuple[Case, ...] = (
     head(),
     visit_head(),
     idle(),
-    *(
-        Case(
-            f"progress.rank, {count} sampled",
-            _step(count),
-            _falls,
-            NUMBERS,
-            contracts={
-                "outcome.stop": stop_stub,
-                **RELEASE,
-                "scheduler.common_prefix_blocks": lambda w, state: 0,
-            },
-            bounded="no drafts; with drafts see outcome.settle_one",
-        )
-        for count in (0, 1)
-    ),
+    ranking(0, drafts=False),
+    ranking(1, drafts=False),
+    ranking(1, drafts=True),
+    ranking(2, drafts=True),
+    run(),
 )

@@ -91,6 +91,7 @@ def _schedule(w: World) -> Any:
     w.path.assume(z3.If(runs, w.ahead == -1, z3.And(waits, w.own_place < 0)))
     w.passed = False
     w.eligible = z3.And(waits, w.path.truth("own is eligible"))
+    w.first = z3.And(w.eligible, w.ahead == 0, running.size == 0)
     w.begun = numbers(w)
     w.modules.scheduler.schedule(w.state)
     return w.closed
@@ -113,7 +114,7 @@ def _scheduled(w: World, now: Numbers) -> Goals:
         "PROGRESS: a step with runnable work grants something": z3.Implies(
             z3.Or(before.running >= 1, w.eligible), now.grants >= 1
         ),
-        "PROGRESS: the head is granted something": z3.Implies(w.own_place == 0, w.own_grants == 1),
+        "PROGRESS: the head is granted something": z3.Implies(z3.Or(w.own_place == 0, w.first), w.own_grants == 1),
     }
 
 
@@ -136,6 +137,7 @@ def settle_stub(w: World, state: Any, live: Any, entry: Any, output: Any, emitte
     if live is w.own:
         w.path.require("OUTPUT: nobody is settled twice", z3.Not(w.settled))
         w.settled, w.ended = z3.BoolVal(True), z3.BoolVal(ends)
+    w.head_ended = z3.Or(w.head_ended, z3.And(state.running.places[live] == 0, ends))
     if w.path.choose(w.path.truth("something is delivered")):
         emitted.append(entry)
     return "end" if ends else None
@@ -144,6 +146,7 @@ def settle_stub(w: World, state: Any, live: Any, entry: Any, output: Any, emitte
 def _commit(w: World) -> Any:
     granted = [name for name in ("own", "other") if w.path.choose(w.path.truth(f"{name} was granted something"))]
     w.granted, w.settled, w.ended = z3.BoolVal("own" in granted), z3.BoolVal(False), z3.BoolVal(False)
+    w.head_ended = z3.BoolVal(False)
     w.before, w.ran = w.cells(), w.state.running.size
     entries = tuple(Grant(name, Admission.RUNNING, 0, 1, ()) for name in granted)
     return w.modules.outcome.commit(w.state, StepPlan(entries), ModelOutput({}, {}))
@@ -158,6 +161,7 @@ def _committed(w: World, result: Any) -> Goals:
         "OUTPUT: own is settled if it was granted something": w.settled == w.granted,
         "OUTPUT: at most one delivery for each": length(result.emitted) <= w.ran,
         "ORDER: the place of nobody rises": z3.Implies(runs, z3.And(place >= 0, place <= w.place)),
+        "PROGRESS: it falls when the head ends": z3.Implies(z3.And(runs, w.head_ended, w.place >= 1), place < w.place),
         "PROGRESS: the head stays the head": z3.Implies(z3.And(runs, w.place == 0), place == 0),
         **unchanged(w, w.before, Invariant([], {"running": lambda: None})),
     }
