@@ -45,17 +45,16 @@ def settle_one(
     if state.config.num_speculative_tokens:
         live.drafts = tuple(output.drafts.get(request_id, ()))
     end = None
-    count = 0
+    known = live.known
     for token in sampled:
         live.tokens.append(token)
         live.known += 1
-        count += 1
         end = stop(state, live, token)
         if end is not None:
             finish(state, live)
             break
-    if count:
-        emitted.append((request_id, sampled[:count]))
+    if sampled:
+        emitted.append((request_id, sampled[: live.known - known]))
     return end
 
 

@@ -71,27 +71,22 @@ def accept(w: World, end: Term) -> None:
     w.path.for_all("block", frozen(fact))
 
 
-def _settle(count: int, drafts: bool) -> Any:
-    """The step is done: computed tokens have advanced, `count` tokens were sampled behind the known ones."""
+def _settle(samples: bool, drafts: bool) -> Any:
+    """The step is done: computed tokens have advanced, tokens were sampled behind the known ones, or none."""
 
     def act(w: World) -> Any:
         live, size = w.own, w.block_size
-        sampled = tuple(Number(w.path.integer("sampled")) for _ in range(count))
         scheduled: Any = Tokens(w.path.integer("scheduled drafts"), live) if drafts else ()
-        if drafts:
-            w.path.assume(scheduled.size >= 1, scheduled.size <= length(live.drafts), count <= scheduled.size + 1)
-        computed, known = term(live.computed), term(live.known)
-        if count:
-            w.path.assume(computed == known + length(scheduled))
-        else:
-            w.path.assume(computed < known)
+        sampled: Any = Tokens(w.path.integer("sampled"), live) if samples else ()
+        w.path.assume(*sampled_behind(live, scheduled, sampled))
+        computed = term(live.computed)
         w.path.assume(term(live.published) * size <= computed - length(scheduled))
         if drafts:
-            accept(w, computed - (scheduled.size + 1 - count))
+            accept(w, computed - (length(scheduled) + 1 - length(sampled)))
         new = Tokens(w.path.integer("new drafts"), live)
         w.path.assume(new.size >= 0, new.size <= term(w.config.num_speculative_tokens))
         entry = Grant("own", Admission.RUNNING, 0, 1, (), scheduled)
-        output = ModelOutput({"own": sampled} if count else {}, {"own": new})  # type: ignore[dict-item]
+        output = ModelOutput({"own": sampled} if samples else {}, {"own": new})  # type: ignore[dict-item]
         w.before, w.emitted, w.new_drafts = w.cells(), [], new.size
         w.before["own drafts size"] = length(live.drafts)
         return sampled, scheduled, w.modules.outcome.settle_one(w.state, live, entry, output, w.emitted)
@@ -99,18 +94,31 @@ def _settle(count: int, drafts: bool) -> Any:
     return act
 
 
+def sampled_behind(live: Any, scheduled: Any, sampled: Any) -> list[Term]:
+    """Assumed of the model: it samples where all known tokens are computed, one and at most one for each draft."""
+    computed, known = term(live.computed), term(live.known)
+    if not isinstance(sampled, Tokens):
+        return [computed < known]
+    some = [] if not isinstance(scheduled, Tokens) else [scheduled.size >= 1, scheduled.size <= length(live.drafts)]
+    most = length(scheduled) + 1
+    return [computed == known + length(scheduled), sampled.size >= 1, sampled.size <= most, *some]
+
+
 def _settled(w: World, answer: Any) -> Goals:
     sampled, scheduled, end = answer
     before, live = w.before, w.own
-    appended = z3.simplify(term(live.known) - before["own known"])
-    told = w.emitted[0][1] if w.emitted else ()
-    rejected = z3.IntVal(0) if length(scheduled) is None or not sampled else length(scheduled) + 1 - len(sampled)
+    appended = term(live.known) - before["own known"]
+    told = length(w.emitted[0][1]) if w.emitted else z3.IntVal(0)
+    rejected = length(scheduled) + 1 - length(sampled) if isinstance(scheduled, Tokens) else z3.IntVal(0)
     goals: Goals = {
         "OUTPUT: its drafts are the new ones, if there is a drafter": length(live.drafts)
         == z3.If(term(w.config.num_speculative_tokens) > 0, w.new_drafts, before["own drafts size"]),
         "FINISH: it ends if and only if it holds nothing": (live.status is Status.FINISHED) == (end is not None),
-        "OUTPUT: what is appended is delivered": appended == len(told) and told == sampled[: len(told)],
-        "OUTPUT: all of it, up to the end": len(told) == len(sampled) or end is not None,
+        "OUTPUT: what is appended is delivered": z3.And(
+            appended == told, len(w.emitted) == isinstance(sampled, Tokens)
+        ),
+        "OUTPUT: from the first on": not w.emitted or (w.emitted[0][0] == "own" and _leading(w.emitted[0][1])),
+        "OUTPUT: all of it, up to the end": told == length(sampled) if end is None else told <= length(sampled),
         "STATE: its id ends once": w.state.finished == ([] if end is None else ["own"])
         and ("own" in dict.keys(w.state.live)) == (end is None),
         **{
@@ -121,10 +129,15 @@ def _settled(w: World, answer: Any) -> Goals:
         goals["CONTIGUOUS: rejected drafts are computed again"] = (
             term(live.computed) == before["own computed"] - rejected
         )
-    if sampled and end is None:
+    if isinstance(sampled, Tokens) and end is None:
         goals["LAST: something known is left to compute"] = term(live.computed) < term(live.known)
         goals["PROGRESS: more is known"] = term(live.known) > before["own known"]
     return {**w.holds_now(), **goals}
+
+
+def _leading(part: Tokens) -> Term:
+    assert part.part is not None
+    return part.part[0] == 0
 
 
 # --- requests come and go ------------------------------------------------------------------------
@@ -295,7 +308,7 @@ RELEASE = {"lifecycle.release_table": release_table_stub}
 
 def _settle_items(w: World) -> Any:
     w.own.cached.add(0)
-    return _settle(1, False)(w)
+    return _settle(True, False)(w)
 
 
 def _items_consumed(w: World, answer: Any) -> Goals:
@@ -315,20 +328,19 @@ CASES: tuple[Case, ...] = (
     Case("outcome.stop", _stop, _stopped, NUMBERS),
     *(
         Case(
-            f"outcome.settle_one, {count} sampled{', drafts' if drafts else ''}",
-            _settle(count, drafts),
+            f"outcome.settle_one, {'sampled' if samples else 'nothing sampled'}{', drafts' if drafts else ''}",
+            _settle(samples, drafts),
             _settled,
-            bounded="up to 2 sampled tokens",
             contracts={"outcome.stop": stop_stub, **RELEASE},
         )
-        for count, drafts in ((0, False), (1, False), (1, True), (2, True))
+        for samples, drafts in ((False, False), (True, False), (True, True))
     ),
     Case(
         "outcome.settle_one, items",
         _settle_items,
         _items_consumed,
         {"items": 1},
-        bounded="one encoder item, 1 sampled token",
+        bounded="one encoder item",
         contracts={"outcome.stop": stop_stub, **RELEASE},
     ),
     Case("lifecycle.add", _add, _added, NUMBERS),

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import z3
 
 from spec.proofs import paths
-from spec.proofs.loops import Loop
+from spec.proofs.loops import Loop, Walk
 from spec.proofs.value import Number, term
 
 Term = Any
@@ -237,7 +237,13 @@ class Tokens:
     def append(self, _: Any) -> None:
         self.size = self.size + 1
 
-    def __getitem__(self, part: slice) -> Tokens:
+    def __iter__(self) -> Walk:
+        return Walk(self, Loop(sys._getframe(1), z3.IntVal(0), self.size))
+
+    def __getitem__(self, part: Any) -> Any:
+        """A part; or the token at one place, which may be any."""
+        if not isinstance(part, slice):
+            return Number(paths.current().integer("token"))
         start = term(0 if part.start is None else part.start)
         stop = self.size if part.stop is None else term(part.stop)
         inside = z3.And(start >= 0, start <= stop, stop <= self.size)

@@ -317,6 +317,25 @@ def _admitting(w: World) -> Invariant:
     )
 
 
+def _settling(w: World, loop: Loop) -> Invariant:
+    """Each token that came by was appended, and none of them was the last."""
+    live = w.own
+    known = term(live.known)
+
+    def reset() -> None:
+        live.known = Number(w.path.integer("own known"))
+        live.tokens.size = w.path.integer("own tokens")
+
+    def appended() -> dict[str, Term]:
+        now = term(live.known)
+        return {
+            "OUTPUT: one token a round is appended": z3.And(now == known + loop.index, live.tokens.size == now),
+            "FINISH: none of them ended it": z3.Or(loop.index == 0, now < term(live.limit)),
+        }
+
+    return Invariant([], {"own known": reset}, appended)
+
+
 def _closing(w: World, loop: Loop) -> Invariant:
     """Own has advanced by its grant once that came by."""
     start = term(w.own.computed)
@@ -375,6 +394,7 @@ LOOPS: dict[tuple[str, str], Callable[[World, Loop], Invariant]] = {
     ("longest_hit", "list"): _hitting,
     ("_work_out_keys", "range"): _keying,
     ("release_table", "list"): _releasing,
+    ("settle_one", "range"): _settling,
     ("close_step", "range"): _closing,
     ("commit", "range"): _committing,
     ("withdraw_from", "range"): lambda w, loop: withdrawn(w, loop.start, lambda: loop.index),

@@ -154,6 +154,19 @@ class Loop:
             self.sums = [path.integer("sum to come") for _ in self.sums]
 
 
+class Walk:
+    """A loop over something else that has a length and places: a queue, grants, tokens."""
+
+    def __init__(self, over: Any, loop: Loop) -> None:
+        self.over, self.loop = over, loop
+
+    def __iter__(self) -> Walk:
+        return self
+
+    def __next__(self) -> Any:
+        return self.over[next(self.loop)]
+
+
 def another_round(function: str, number: int) -> bool:
     """Stands before the test of the `number`-th `while` of a function; always true, or the path is cut."""
     path = paths.current()

@@ -14,8 +14,7 @@ import z3
 from spec.proofs import paths
 from spec.proofs.invariants import length
 from spec.proofs.lists import Tokens
-from spec.proofs.loops import Loop
-from spec.proofs.queues import Walk
+from spec.proofs.loops import Loop, Walk
 from spec.proofs.value import Number, term
 from spec.vocabulary import Grant
 

@@ -23,7 +23,7 @@ import z3
 
 from spec.proofs.admitting import demand_stub
 from spec.proofs.allocating import NUMBERS, WAITS
-from spec.proofs.answering import RELEASE, fits_alone, stop_stub
+from spec.proofs.answering import RELEASE, fits_alone, sampled_behind, stop_stub
 from spec.proofs.cases import Case, Goals
 from spec.proofs.invariants import length, occurrences, refs
 from spec.proofs.lists import Tokens
@@ -162,24 +162,20 @@ def bounded(w: World, of: Rank) -> Term:
     return z3.And(of[0] >= 0, of[0] <= longest, of[1] >= 0, of[1] <= longest)
 
 
-def _head_is_granted(sampled: int, drafts: bool) -> Callable[[World], Any]:
+def _head_is_granted(samples: bool, drafts: bool) -> Callable[[World], Any]:
     """A step of a request that is granted something: the plan is closed, the model answers, it is settled."""
 
     def act(w: World) -> Any:
         live, tokens = w.own, Number(w.path.integer("granted tokens"))
         scheduled: Any = Tokens(w.path.integer("scheduled drafts"), live) if drafts else ()
+        sampled: Any = Tokens(w.path.integer("sampled"), live) if samples else ()
         w.path.assume(tokens.term >= 1, term(live.computed) < term(live.known), bounded(w, rank(live)))
-        end, known = term(live.computed) + tokens.term, term(live.known)
-        w.path.assume(end == known + length(scheduled) if sampled else end < known)
-        if drafts:
-            w.path.assume(scheduled.size >= 1, scheduled.size <= length(live.drafts), sampled <= scheduled.size + 1)
         w.before, w.rank = w.cells(), rank(live)
-        entry = Grant("own", Admission.RUNNING, live.computed, tokens, (), scheduled)  # type: ignore[arg-type]
-        w.step.grants = [entry]
+        w.step.grants = [Grant("own", Admission.RUNNING, live.computed, tokens, (), scheduled)]  # type: ignore[arg-type]
         plan = w.modules.scheduler.close_step(w.state, w.step)
-        words = tuple(Number(w.path.integer("sampled")) for _ in range(sampled))
+        w.path.assume(*sampled_behind(live, scheduled, sampled))
         new = Tokens(w.path.integer("new drafts"), live)
-        output = ModelOutput({"own": words} if sampled else {}, {"own": new})  # type: ignore[dict-item]
+        output = ModelOutput({"own": sampled} if samples else {}, {"own": new})  # type: ignore[dict-item]
         w.modules.outcome.settle_one(w.state, live, plan.grants[0], output, [])
         return None
 
@@ -195,14 +191,13 @@ def _its_rank_falls(w: World, _: Any) -> Goals:
     }
 
 
-def ranking(sampled: int, drafts: bool) -> Case:
+def ranking(samples: bool, drafts: bool) -> Case:
     return Case(
-        f"progress.rank, {sampled} sampled{', drafts' if drafts else ''}",
-        _head_is_granted(sampled, drafts),
+        f"progress.rank, {'sampled' if samples else 'nothing sampled'}{', drafts' if drafts else ''}",
+        _head_is_granted(samples, drafts),
         _its_rank_falls,
         NUMBERS,
         contracts={"outcome.stop": stop_stub, **RELEASE, "scheduler.common_prefix_blocks": lambda w, state: 0},
-        bounded="up to 2 sampled tokens",
     )
 
 
@@ -246,9 +241,8 @@ CASES: tuple[Case, ...] = (
     head(),
     visit_head(),
     idle(),
-    ranking(0, drafts=False),
-    ranking(1, drafts=False),
-    ranking(1, drafts=True),
-    ranking(2, drafts=True),
+    ranking(samples=False, drafts=False),
+    ranking(samples=True, drafts=False),
+    ranking(samples=True, drafts=True),
     run(),
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 import z3
 
-from spec.proofs.loops import Loop
+from spec.proofs.loops import Loop, Walk
 from spec.proofs.value import Number, term
 
 Term = Any
@@ -162,19 +162,6 @@ class Line:
 
     def reversed(self) -> Backwards:
         return Backwards(self)
-
-
-class Walk:
-    """A loop over a queue or a list of grants, from the front."""
-
-    def __init__(self, over: Any, loop: Loop) -> None:
-        self.over, self.loop = over, loop
-
-    def __iter__(self) -> Walk:
-        return self
-
-    def __next__(self) -> Any:
-        return self.over[next(self.loop)]
 
 
 class Backwards:

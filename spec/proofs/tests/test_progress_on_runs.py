@@ -43,7 +43,9 @@ def test_the_bound_falls_in_every_step(seed: int) -> None:
     preempted = 0
     for number in range(60):
         if number < 40 and len(oracle.state.live) < 6:
-            request = Request(f"r{number}", tuple(chance.choices((0, 1), k=chance.randint(1, 12))), chance.randint(1, 8))
+            request = Request(
+                f"r{number}", tuple(chance.choices((0, 1), k=chance.randint(1, 12))), chance.randint(1, 8)
+            )
             oracle.add(request)
             observer.add(request)
             scripts[request.request_id] = Script(drafts=((drafts, chance.randint(0, 2)),) if drafts else ())
