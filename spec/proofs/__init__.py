@@ -6,6 +6,8 @@
     keys             what prefix keys and slots mean
     maps, lists      the containers of the state as tracked maps, with the counting lemmas
     lemmas           those lemmas, proved by induction
+    queues           queues of requests, and who stands where
+    numbers          the numbers of a step, and what each action does to them
     sources          the modules of `spec`, loaded from their own text to run on symbols
     world            a symbolic state: any pool, any number of requests
     invariants       the inductive invariant
@@ -19,7 +21,8 @@
     admitting        cases: the waiting pass
     answering        cases: the model's answer, requests come and go
     encoding         cases: encoder items
-    progress         cases: PROGRESS and its ranking
+    stepping         cases: the whole step, as loops over actions
+    progress         cases: PROGRESS, from the head of a step to a run
     policies         release policies made of the spec's actions
     policing         cases: the lawful one
     theorems         what the laws' theorems say

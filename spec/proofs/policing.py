@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.proofs import contracts, invariants, loop_invariants
-from spec.proofs.allocating import attempt_of, grantable
+from spec.proofs import contracts, loop_invariants
+from spec.proofs.allocating import attempt_of, frame_of_other, grantable
 from spec.proofs.answering import RELEASE
 from spec.proofs.cases import Case, Goals
 from spec.proofs.value import Number, term
@@ -36,11 +36,9 @@ def _publish_then_preempt(policy: str) -> Any:
 
 def _nothing_written(w: World, entry: Any) -> Goals:
     """The grant is gone, so nothing of it is written: `due` is what it was."""
-    b = w.any["block"]
     return {
-        "KEY: names the content": invariants.named(w, b),
-        "KEY: holders are who has the key": invariants.inverse(w, b),
-        "COUNT: references are occurrences": invariants.refs(w, b) == invariants.total(w, b),
+        **w.holds_now(),
+        **frame_of_other(w),
         "BUDGET: the tokens are refunded": term(w.step.budget) == w.before["budget left"] + term(entry.tokens),
         "PREEMPTED: nothing of it is in the plan": w.step.grants == [],
     }
