@@ -129,8 +129,9 @@ def _settled(w: World, answer: Any) -> Goals:
         goals["CONTIGUOUS: rejected drafts are computed again"] = (
             term(live.computed) == before["own computed"] - rejected
         )
-    if isinstance(sampled, Tokens) and end is None:
+    if end is None:
         goals["LAST: something known is left to compute"] = term(live.computed) < term(live.known)
+    if isinstance(sampled, Tokens) and end is None:
         goals["PROGRESS: more is known"] = term(live.known) > before["own known"]
     return {**w.holds_now(), **goals}
 

@@ -231,12 +231,12 @@ def _positive(node: ast.UnaryOp) -> None:
 
 
 def _can_go(statement: ast.stmt) -> bool:
-    """An assignment or a call whose absence leaves a program that runs up to its use."""
+    """An assignment, a call or a break whose absence leaves a program that runs up to its use."""
     if _tells_only(statement):
         return False
     if isinstance(statement, ast.Assign):
         return isinstance(statement.targets[0], (ast.Attribute, ast.Subscript))
-    return isinstance(statement, (ast.Expr, ast.AugAssign, ast.Delete))
+    return isinstance(statement, (ast.Expr, ast.AugAssign, ast.Delete, ast.Break))
 
 
 def _text(node: ast.AST) -> str:
