@@ -11,7 +11,8 @@
     sources          the modules of `spec`, loaded from their own text to run on symbols
     world            a symbolic state: any pool, any number of requests
     invariants       the inductive invariant
-    loop_invariants  what holds before each round of each loop
+    loop_invariants  what holds before each round of each loop over blocks and keys
+    step_invariants  and of each loop over requests
     contracts        what a function promises to its callers
     cases            an action in one situation, and what must hold behind it
     arithmetic       cases: the formulas

@@ -1,4 +1,7 @@
-"""Cases: the whole step.  `schedule` repeats visits, examinations and admissions while its guards let it."""
+"""Cases: the whole step.  `schedule` repeats visits, examinations and admissions, `commit` settles who was granted.
+
+What stands in their place here promises what their own cases prove.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ def _promised(w: World, promise: Callable[[Numbers, Numbers], dict[str, Term]]) 
 
 
 def visit_stub(w: World, state: Any, step: Any) -> None:
-    """A visit; the head is served (`progress.visit_head`)."""
+    """A visit; the head is served (`progress.visit_head`, whose premises PROGRESS has)."""
     before = numbers(w)
     w.path.require("STATE: somebody is left to visit", before.visited < before.running)
     w.path.require("BUDGET: there is some left to visit with", before.budget >= 1)

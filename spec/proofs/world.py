@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import z3
 
 from spec import validity
-from spec.proofs import invariants, loop_invariants
+from spec.proofs import invariants, loop_invariants, step_invariants
 from spec.proofs.invariants import length
 from spec.proofs.keys import KEY_OF, NEW_KEY, WORD, key_axiom
 from spec.proofs.lists import Blocks, Members, Tokens
@@ -252,7 +252,7 @@ class World:
         return make(self, loop)
 
     def invariant_of_while(self, function: str, number: int) -> Invariant:
-        make: Callable[[World], Invariant] = loop_invariants.WHILES[function, number]
+        make: Callable[[World], Invariant] = step_invariants.WHILES[function, number]
         return make(self)
 
     def mention_key_of(self, who: Term, place: Term) -> None:
