@@ -5,6 +5,8 @@ $ python -m spec.proofs.page     # writes it anew; a test compares
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from spec.laws import LAW_BY_ID
@@ -44,6 +46,12 @@ def page(proved: list[Proved]) -> str:
         served = ", ".join(sorted({row.theorem for row in each.obligations}))
         parts.append(f"| `{each.case}` | {bounded} | {served} | {len(each.obligations)} |\n")
     parts.append(
+        "\n## Obligations\n\nEach on all paths of each case. *Round of*: of a loop, on entry and in each round.\n"
+    )
+    for theorem_id in (*(theorem.id for theorem in THEOREMS), TOTAL):
+        parts.append(f"\n### {theorem_id}\n\n| obligation | proved of |\n|---|---|\n")
+        parts.extend(f"| {sentence} | {where} |\n" for sentence, where in _sentences(rows, theorem_id))
+    parts.append(
         "\n## Lemmas about counts\n\nProved by induction, then assumed of the tracked maps.\n\n| lemma | |\n|---|---|\n"
     )
     parts.extend(f"| {lemma.name} | {lemma.sentence} |\n" for lemma in LEMMAS)
@@ -56,9 +64,38 @@ def page(proved: list[Proved]) -> str:
     return "".join(parts)
 
 
+_LOOP = re.compile(r"loop (?:\d )?of (\w+), (?:on entry|each round keeps|each round): |loop \d of (\w+): ")
+_FRAME = re.compile(r"ATOMIC: .* stays$")
+    r"(?:own|other|refs|free|key_of|holders|running|waiting|preempted|visited|budget|encoder|set).* stays$"
+)
+
+
+def _sentences(rows: list[Obligation], theorem: str) -> Iterator[tuple[str, str]]:
+    """The obligations of a theorem, in the order in which they were met, and the functions; frames are one line."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.theorem != theorem:
+            continue
+        loop = _LOOP.match(row.name)
+        sentence = row.name[loop.end() :] if loop else row.name
+        if _FRAME.match(sentence) or (loop and sentence.endswith(" stays")):
+            sentence = "what it does not name stays"
+        sentence = sentence.removeprefix(f"{theorem}: ").split(" (needed by ")[0]
+        where = f"round of `{loop[1] or loop[2]}`" if loop else f"`{row.case.split(',')[0]}`"
+        found.setdefault(sentence, {})[where] = None
+    for sentence, functions in found.items():
+        yield sentence, ", ".join(functions)
+
+
 def _code(rows: list[Obligation]) -> str:
     names = sorted({row.case.split(",")[0] for row in rows})
-    return ", ".join(f"`{name}`" for name in names)
+    return ", ".join(f"[`{name}`](../{_file(name)})" for name in names)
+
+
+def _file(name: str) -> str:
+    module = name.split(".")[0]
+    here = PAGE.parents[1]
+    return next(path for path in (f"spec/{module}.py", f"spec/proofs/{module}.py") if (here / path).exists())
 
 
 if __name__ == "__main__":
