@@ -66,8 +66,6 @@ def page(proved: list[Proved]) -> str:
 
 _LOOP = re.compile(r"loop (?:\d )?of (\w+), (?:on entry|each round keeps|each round): |loop \d of (\w+): ")
 _FRAME = re.compile(r"ATOMIC: .* stays$")
-    r"(?:own|other|refs|free|key_of|holders|running|waiting|preempted|visited|budget|encoder|set).* stays$"
-)
 
 
 def _sentences(rows: list[Obligation], theorem: str) -> Iterator[tuple[str, str]]:
