@@ -80,6 +80,7 @@ def _sentences(rows: list[Obligation], theorem: str) -> Iterator[tuple[str, str]
             sentence = "what it does not name stays"
         sentence = sentence.removeprefix(f"{theorem}: ").split(" (needed by ")[0]
         where = f"round of `{loop[1] or loop[2]}`" if loop else f"`{row.case.split(',')[0]}`"
+        where += f" ({row.bounded})" if row.bounded else ""
         found.setdefault(sentence, {})[where] = None
     for sentence, functions in found.items():
         yield sentence, ", ".join(functions)
