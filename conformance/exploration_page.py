@@ -40,6 +40,9 @@ its twin, so blocks are numbered in the order of tables and free queue, twins in
 search without renaming too, and compare: every plain state and edge, renamed, is one of the renamed graph, and the
 other way round; bugs seeded into the spec are found in the same number of moves.
 
+Behind every move each count that the spec keeps is counted again (`spec/recount.py`); one that is off is a breach too,
+SPEC.
+
 Two things are history and no state. How long the first in line waited (STARVE) is decided on the graph instead. What a
 key named *before* (KEY) is known only while some block carries it; what is hit later is judged by CONTENT.
 

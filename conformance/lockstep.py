@@ -22,6 +22,7 @@ from spec.events import Abort, Add, Event, GrammarReady, Reset, StepEvent
 from spec.laws import Violation
 from spec.model import Script, answer
 from spec.observer import Observer, StepSeen
+from spec.recount import recount
 from spec.scheduler import Oracle
 from spec.vocabulary import Config, ModelOutput, Profile, Refused, StepPlan, StepResult
 
@@ -104,6 +105,11 @@ class Session:
         return self.oracle.state.profile.quirks
 
     @property
+    def small(self) -> bool:
+        """Whether everything inside can be looked at after every event."""
+        return self.config.num_blocks <= SMALL_POOL_BLOCKS
+
+    @property
     def compares(self) -> bool:
         return self.judge.level is not Level.LAWFUL
 
@@ -122,12 +128,13 @@ class Session:
                         self.oracle.abort(request_id)
                     self.scheduler.abort(request_id)
                     self.observer.abort(request_id)
-                    self._look(())
+                    self._look()
                 case GrammarReady(request_id):
                     if self.compares:
                         self.oracle.grammar_ready(request_id)
                     self.scheduler.grammar_ready(request_id)
                     self.observer.grammar_ready(request_id)
+                    self._recount(None if self.small else (), (request_id,))
                 case Reset():
                     self._reset()
                 case StepEvent():
@@ -145,6 +152,7 @@ class Session:
         if self.compares:
             with contextlib.suppress(Refused):
                 self.oracle.add(request)
+            self._recount(None if self.small else (), (request.request_id,))
         refusal = self.scheduler.add(request)
         if refusal is None:
             self._judge(unlawful)
@@ -159,7 +167,7 @@ class Session:
         if self.compares and found != (expected := self.oracle.reset_prefix_cache()):
             said = f"spec {'resets' if expected else 'refuses'}, found {'reset' if found else 'refusal'}"
             self._judge([Violation("RESET-1", "reset", said)])
-        self._look(())
+        self._look()
 
     def _step(self) -> None:
         self.steps += 1
@@ -175,7 +183,7 @@ class Session:
         output = self.answer(step)
         spec_result = None if spec_plan is None else self.oracle.commit(spec_plan, output)
         self._settle(step, output, spec_result, self.scheduler.commit(plan, output))
-        self._look(touched_blocks(step, self.config.block_size))
+        self._look(touched_blocks(step, self.config.block_size), [grant.request_id for grant in plan.grants])
 
     def answer(self, step: StepSeen) -> ModelOutput:
         """What the model says to a plan that was followed; where there are tensors, it is carried out here."""
@@ -196,9 +204,16 @@ class Session:
         if self.judge.level is Level.IDENTICAL:
             self._judge(compare_inside(self.oracle.state, inspection))
 
-    def _look(self, touched: Sequence[int]) -> None:
-        whole = self.config.num_blocks <= SMALL_POOL_BLOCKS or self.steps % STEPS_BETWEEN_LOOKS == 0
-        self.look_inside(None if whole else touched)
+    def _look(self, blocks: Sequence[int] = (), requests: Sequence[str] = ()) -> None:
+        """Judges both insides after an event that touched these blocks and requests."""
+        whole = self.small or self.steps % STEPS_BETWEEN_LOOKS == 0
+        self._recount(None if whole else blocks, requests)
+        self.look_inside(None if whole else blocks)
+
+    def _recount(self, blocks: Sequence[int] | None, requests: Sequence[str]) -> None:
+        """Judges the spec's own counts, where it runs."""
+        if self.compares:
+            self._judge(recount(self.oracle.state, blocks, requests))
 
     # --- judgement -------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from conformance.lockstep import Failure, Judge
 from conformance.protocol import Implementation
 from conformance.walk import Tally
 from conformance.workload import FailedWorkload, Summary
+from spec import recount
 from spec.laws import LAW_BY_ID, LAWS
 from spec.rules import RULE_BY_ID
 
@@ -22,6 +23,8 @@ MOST_ROWS = 12
 
 def sentence(law_or_rule: str) -> str:
     """The sentence behind an id, empty for one that is neither a law nor a rule."""
+    if law_or_rule == recount.ID:
+        return recount.SENTENCE
     found = LAW_BY_ID.get(law_or_rule) or RULE_BY_ID.get(law_or_rule)
     return found.sentence if found else ""
 

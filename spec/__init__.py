@@ -18,6 +18,8 @@
     observer     what can be seen of any scheduler from outside
     breaches     how a breach of each law is seen
     laws         what must hold of what is seen
+    counting     the counting lemmas: what a count says of what it counts
+    recount      the counts that the spec keeps, counted again
     model        what requests say, decided before any scheduler sees them
     events       what can happen to a scheduler
     moves        what can happen next

@@ -3,7 +3,8 @@
     $ python conformance/benchmarks/check_cost.py --impl vllm
 
 Drives decoding requests in lockstep and takes the median over steps of each share, so that a pause of the
-machine falls on one step only.  `adapter` is the translation between the implementation and the suite.
+machine falls on one step only.  `adapter` is the translation between the implementation and the suite; `spec`
+includes counting again what it counts.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from conformance.protocol import load
 from spec import laws
 from spec.model import Script, answer
 from spec.observer import Observer
+from spec.recount import recount
 from spec.scheduler import Oracle
 from spec.vocabulary import PROFILES, Config, Request
 
@@ -98,6 +100,8 @@ def _step(scheduler: Any, oracle: Oracle, observer: Observer, scripts: dict[str,
     broken += watch.time("laws", laws.check_result, observer, seen)
     assert watch.time("laws", due_result.__eq__, result), "the two sides differ"
     touched = touched_blocks(step, observer.config.block_size)
+    requests = [grant.request_id for grant in plan.grants]
+    broken += watch.time("spec", recount, oracle.state, touched, requests)
     inspection = watch.time("outer", scheduler.inspect, touched)
     if inspection is not None:
         broken += watch.time("laws", laws.check_inspection, observer, inspection)

@@ -18,6 +18,7 @@ from spec.model import Script, answer
 from spec.moves import Move, event, possible
 from spec.observer import Inspection, Observer
 from spec.pool import Key
+from spec.recount import recount
 from spec.state import State
 from spec.vocabulary import Refused
 
@@ -83,7 +84,7 @@ class Outcome(NamedTuple):
 
 
 def advance(world: World, move: Move) -> Outcome:
-    """Makes a move and judges it by every law; tolerated breaches are left out."""
+    """Makes a move and judges it by every law, and the spec's counts; tolerated breaches are left out."""
     observer = world.observer
     world.state.log.clear()
     observer.meanings = meanings(world)
@@ -92,7 +93,7 @@ def advance(world: World, move: Move) -> Outcome:
     try:
         happened = event(move, world.scope.offer)
         found = _step(world, stakes) if isinstance(happened, StepEvent) else _apply(world, happened)
-        found = found or laws.check_inspection(observer, inspect(world.state))
+        found = found or laws.check_inspection(observer, inspect(world.state)) or recount(world.state)
     except Exception as error:  # a sabotaged spec may do anything
         found = [Violation("ANSWER", f"{type(error).__name__}", f"{move.kind} {move.target}: {error}")]
     if not world.scope.again:

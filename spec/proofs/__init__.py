@@ -1,11 +1,12 @@
 """Proofs, with Z3, about the very functions that run.  Only this folder imports z3.
 
+    logic            the counting lemmas as formulas
     value            a whole number or truth value that stands for all of them
     paths            every path of an action: forks by re-execution, questions to the solver
     loops            loops of symbolic length, by their invariants
     keys             what prefix keys and slots mean
     maps, lists      the containers of the state as tracked maps, with the counting lemmas
-    lemmas           those lemmas, proved by induction
+    lemmas           those lemmas, proved by induction, and wrong ones, refuted
     queues           queues of requests, and who stands where
     numbers          the numbers of a step, and what each action does to them
     sources          the modules of `spec`, loaded from their own text to run on symbols

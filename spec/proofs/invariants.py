@@ -10,7 +10,9 @@ from typing import Any
 
 import z3
 
+from spec.counting import parts, referred
 from spec.proofs.keys import KEY_CONTENT, KEY_DEPTH, KEY_OF, WORD
+from spec.proofs.logic import formula
 from spec.proofs.loops import frozen
 from spec.proofs.value import term
 from spec.vocabulary import RESERVED_BLOCK, Status
@@ -77,8 +79,10 @@ def plain(w: World) -> dict[str, Term]:
 def each(w: World) -> dict[str, Facts]:
     """What holds of every block, key and place."""
     blocks: Facts = {
-        "COUNT: references are occurrences": lambda b: refs(w, b) == total(w, b),
-        "COUNT: elsewhere is counted": lambda b: w.elsewhere[b] >= 0,
+        "COUNT: references are occurrences": lambda b: formula(referred(refs(w, b), total(w, b))),
+        "COUNT: elsewhere is counted": lambda b: formula(
+            parts(total(w, b), occurrences(w.own.table, b), occurrences(w.other.table, b))
+        ),
         "COUNT: nobody else holds nothing": lambda b: z3.Implies(w.state.running.others() <= 0, w.elsewhere[b] == 0),
         "COUNT: free if and only if nobody refers": lambda b: partition(w, b),
         "COUNT: the reserved block is never held": lambda b: z3.Implies(z3.Not(inside(w, b)), refs(w, b) == 0),

@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 
 import z3
 
+from spec.counting import counted, moved, occurring, once, standing, summed
 from spec.proofs import paths
+from spec.proofs.logic import formula, one
 from spec.proofs.loops import Loop, Walk
 from spec.proofs.value import Number, term
 
@@ -118,7 +120,7 @@ class Blocks:
         new = term(value)
         paths.current().mention(self.kind, new)
         self.at = z3.Store(self.at, self.size, new)
-        self.count = z3.Store(self.count, new, self.count[new] + 1)
+        self.count = z3.Store(self.count, new, moved(self.count[new], 0, 1))
         self.where = z3.Store(self.where, new, self.size)
         self.size = self.size + 1
 
@@ -137,7 +139,7 @@ class Blocks:
     def pop(self) -> Number:
         last: Number = self[-1]
         self.size = self.size - 1
-        self.count = z3.Store(self.count, last.term, self.count[last.term] - 1)
+        self.count = z3.Store(self.count, last.term, moved(self.count[last.term], 1, 0))
         self.where = z3.Store(self.where, last.term, paths.current().integer(f"another place in {self.name}"))
         assume_list(self)
         return last
@@ -145,7 +147,7 @@ class Blocks:
     def total(self, element: Term, summand: Term) -> Term:
         """The sum of `summand`, which is about `element`, over all elements."""
         total = paths.current().integer(f"sum over {self.name}")
-        paths.current().assume(total >= 0, total <= self.size)
+        paths.current().assume(formula(summed(self.size, total)))
         self.totals.append((lambda x: z3.substitute(summand, (element, x)), total))
         return total
 
@@ -193,22 +195,20 @@ class Element:
 
 
 def assume_list(blocks: Blocks) -> None:
-    """What a list's occurrences and places say of each other (`lemmas.MEMBERS`)."""
+    """What a list's occurrences and places say of each other (lemma MEMBERS)."""
     path = paths.current()
     size, at, count, where = blocks.size, blocks.at, blocks.count, blocks.where
-    path.for_all(
-        blocks.kind,
-        lambda x: z3.And(
-            count[x] >= 0,
-            z3.Implies(count[x] >= 1, z3.And(where[x] >= 0, where[x] < size, at[where[x]] == x)),
-        ),
-    )
-    path.for_all(
-        "place",
-        lambda i: z3.Implies(
-            z3.And(i >= 0, i < size), z3.And(count[at[i]] >= 1, z3.Implies(count[at[i]] <= 1, where[at[i]] == i))
-        ),
-    )
+    path.for_all(blocks.kind, lambda x: formula(occurring(size, count[x], where[x], at[where[x]] == x)))
+    path.for_all("place", lambda i: formula(standing(size, i, count[at[i]], where[at[i]] == i)))
+
+
+def distinct(blocks: Blocks) -> Term:
+    """How many members a list has; as many as it is long, unless something occurs twice (lemma ONCE)."""
+    path = paths.current()
+    members, witness = path.integer(f"members of {blocks.name}"), path.integer(f"twice in {blocks.name}")
+    path.mention(blocks.kind, witness)
+    path.assume(formula(once(blocks.size, members, blocks.count[witness])))
+    return members
 
 
 class Tokens:
@@ -261,14 +261,16 @@ class Members:
         self.name = name
         self.member = path.array(name, z3.BoolSort())
         self.size = path.integer(f"{name} count")
-        member, size = self.member, self.size
-        path.assume(size >= 0)
-        path.for_all("member", lambda x: z3.Implies(member[x], size >= 1))
+        self._lemma(z3.BoolVal(False))
 
     def length(self) -> Number:
         return Number(self.size)
 
+    def _lemma(self, inside: Term) -> None:
+        paths.current().assume(formula(counted(self.size, inside)))
+
     def __contains__(self, value: Any) -> bool:
+        self._lemma(self.member[term(value)])
         return paths.current().choose(self.member[term(value)])
 
     def __repr__(self) -> str:
@@ -276,5 +278,6 @@ class Members:
 
     def add(self, value: Any) -> None:
         new = term(value)
-        self.size = self.size + z3.If(self.member[new], 0, 1)
+        self._lemma(self.member[new])
+        self.size = moved(self.size, one(self.member[new]), 1)
         self.member = z3.Store(self.member, new, True)

@@ -1,8 +1,7 @@
 """Containers of the scheduler's state as tracked maps: z3 arrays, each with the count that moves along with it.
 
-A count moves by the update lemma, `count' = count + new - old`, and what a count says of its map is a lemma too:
-a set that counts at least 1 has a member, a member of a list has a place, a place of a list holds a member.
-`lemmas` proves each of them by induction; `test_on_runs` checks them on runs of the spec.
+How a count moves and what it says of its map are the counting lemmas (`spec.counting`): `lemmas` proves them by
+induction, `spec.recount` checks them on every run.
 
 Orders are not modelled: the front of the free queue is any free block, the oldest holder of a key any holder.
 What holds for any choice holds for the order that the scheduler keeps.
@@ -10,11 +9,14 @@ What holds for any choice holds for the order that the scheduler keeps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import z3
 
+from spec.counting import counted, inhabited, moved, parted
 from spec.proofs import paths
+from spec.proofs.logic import formula, one
 from spec.proofs.value import Number, term
 
 Term = Any
@@ -59,8 +61,7 @@ class Queue:
         self.member = path.array(self.name, z3.BoolSort())
         self.size = path.integer(f"{self.name} count")
         member, size = self.member, self.size
-        path.assume(size >= 0)
-        path.for_all("block", lambda b: z3.Implies(member[b], size >= 1))
+        path.for_all("block", lambda b: formula(counted(size, member[b])))
 
     def length(self) -> Number:
         return Number(self.size)
@@ -74,7 +75,7 @@ class Queue:
         path = paths.current()
         path.require(f"{self.name}: not empty when it is popped", self.size >= 1)
         block = path.integer("popped")
-        path.assume(self.member[block])
+        path.assume(formula(inhabited(self.size, self.member[block])))
         path.mention("block", block)
         self._remove(block)
         return Number(block), None
@@ -88,12 +89,22 @@ class Queue:
     def __setitem__(self, block: Any, _: None) -> None:
         at = term(block)
         paths.current().mention("block", at)
-        self.size = self.size + z3.If(self.member[at], 0, 1)
+        self.size = moved(self.size, one(self.member[at]), 1)
         self.member = z3.Store(self.member, at, True)
 
     def _remove(self, block: Term) -> None:
         self.member = z3.Store(self.member, block, False)
-        self.size = self.size - 1
+        self.size = moved(self.size, 1, 0)
+
+
+def rest(free: Queue, usable: Term, held: Callable[[Term], Term]) -> Term:
+    """How many usable blocks are held, where each is either free or `held` (lemmas PARTITION and SET)."""
+    path = paths.current()
+    number, witness = path.integer("blocks held"), path.integer("a block held")
+    path.mention("block", witness)
+    path.assume(formula(parted(free.size, number, usable)), formula(inhabited(number, held(witness))))
+    path.for_all("block", lambda b: formula(counted(number, held(b))))
+    return number
 
 
 class Keys:
@@ -108,8 +119,7 @@ class Keys:
         self.value = path.array("key of")
         self.size = path.integer("keys count")
         has, size = self.has, self.size
-        path.assume(size >= 0)
-        path.for_all("block", lambda b: z3.Implies(has[b], size >= 1))
+        path.for_all("block", lambda b: formula(counted(size, has[b])))
 
     def length(self) -> Number:
         return Number(self.size)
@@ -122,7 +132,7 @@ class Keys:
         path, at = paths.current(), term(block)
         path.mention("block", at)
         path.mention("key", term(key))
-        self.size = self.size + z3.If(self.has[at], 0, 1)
+        self.size = moved(self.size, one(self.has[at]), 1)
         self.has = z3.Store(self.has, at, True)
         self.value = z3.Store(self.value, at, term(key))
 
@@ -131,7 +141,7 @@ class Keys:
         path.mention("block", at)
         path.require("key_of: the block that loses its key has one", self.has[at])
         self.has = z3.Store(self.has, at, False)
-        self.size = self.size - 1
+        self.size = moved(self.size, 1, 0)
         path.mention("key", self.value[at])
         return Number(self.value[at])
 
@@ -193,26 +203,26 @@ class Holding:
     def _lemma(self, block: Term) -> None:
         h = self.holders
         paths.current().mention("block", block)
-        paths.current().assume(z3.Implies(h.blocks[self.key][block], h.count[self.key] >= 1))
+        paths.current().assume(formula(counted(h.count[self.key], h.blocks[self.key][block])))
 
     def __setitem__(self, block: Any, _: None) -> None:
         h, at = self.holders, term(block)
         self._lemma(at)
-        h.count = z3.Store(h.count, self.key, h.count[self.key] + z3.If(h.blocks[self.key][at], 0, 1))
+        h.count = z3.Store(h.count, self.key, moved(h.count[self.key], one(h.blocks[self.key][at]), 1))
         h.blocks = z3.Store(h.blocks, self.key, z3.Store(h.blocks[self.key], at, True))
 
     def __delitem__(self, block: Any) -> None:
         h, at = self.holders, term(block)
         self._lemma(at)
         paths.current().require("holders: the block is under its key", h.blocks[self.key][at])
-        h.count = z3.Store(h.count, self.key, h.count[self.key] - 1)
+        h.count = z3.Store(h.count, self.key, moved(h.count[self.key], 1, 0))
         h.blocks = z3.Store(h.blocks, self.key, z3.Store(h.blocks[self.key], at, False))
 
     def __bool__(self) -> bool:
         """Whether there are any; a set that counts 0 has no member."""
         h, path = self.holders, paths.current()
         blocks, count = h.blocks[self.key], h.count[self.key]
-        path.for_all("block", lambda b: z3.Implies(blocks[b], count >= 1))
+        path.for_all("block", lambda b: formula(counted(count, blocks[b])))
         return path.choose(count >= 1)
 
     def __iter__(self) -> Holding:
@@ -222,7 +232,7 @@ class Holding:
         h, path = self.holders, paths.current()
         path.require("holders: a key that is there has a holder", h.count[self.key] >= 1)
         block = path.integer("holder")
-        path.assume(h.blocks[self.key][block])
+        path.assume(formula(inhabited(h.count[self.key], h.blocks[self.key][block])))
         path.mention("block", block)
         path.mention("pair", (self.key, block))
         return Number(block)

@@ -11,6 +11,7 @@ from spec.proofs import invariants
 from spec.proofs.cases import Case, Goals
 from spec.proofs.contracts import unchanged
 from spec.proofs.loops import Invariant
+from spec.proofs.maps import rest
 from spec.proofs.value import Number, term
 from spec.proofs.world import World
 
@@ -155,15 +156,14 @@ def _found(w: World, answer: Any) -> Goals:
     return {**found, "KEY: holders are who has the key": pool_under, **unchanged(w, w.before, Invariant([]))}
 
 
-def all_free(w: World) -> None:
-    """A free queue that counts every usable block holds every one (lemma PARTITION)."""
-    free = w.state.pool.free
-    full, member = free.size == w.num_blocks - 1, free.member
-    w.path.for_all("block", lambda b: z3.Implies(z3.And(full, invariants.inside(w, b)), member[b]))
+def held(w: World) -> Term:
+    """How many blocks are held: those that are not free."""
+    refs = w.state.pool.refs.values
+    return rest(w.state.pool.free, w.num_blocks - 1, lambda b: z3.And(invariants.inside(w, b), refs[b] != 0))
 
 
 def _forget(w: World) -> Any:
-    all_free(w)
+    held(w)
     w.before = w.cells()
     return w.modules.pool.forget_keys(w.state.pool)
 

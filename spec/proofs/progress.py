@@ -21,12 +21,14 @@ from typing import Any
 
 import z3
 
+from spec.counting import once, parted
 from spec.proofs.admitting import demand_stub
 from spec.proofs.allocating import NUMBERS, WAITS
 from spec.proofs.answering import RELEASE, fits_alone, sampled_behind, stop_stub
 from spec.proofs.cases import Case, Goals
 from spec.proofs.invariants import length, occurrences, refs
 from spec.proofs.lists import Tokens
+from spec.proofs.logic import formula
 from spec.proofs.value import Number, term
 from spec.proofs.visiting import VISIT_PARTS, nobody_set_aside
 from spec.proofs.world import World
@@ -48,15 +50,18 @@ def _runs_alone(w: World) -> Term:
 def held_by_own(w: World) -> None:
     """If nobody else runs, the blocks that are held are those of the own table (lemmas PARTITION and ONCE).
 
-    ONCE needs that a block is referred to if and only if it stands in the table, and stands there once: either that
-    holds of a witness, or the number of blocks held is the length of the table.
+    Who is held and who stands in the table are the same blocks, or a witness is one but not the other.
     """
-    held, witness = w.path.integer("blocks held"), w.path.integer("a block held otherwise")
-    w.path.mention("block", witness)
-    occurs = occurrences(w.own.table, witness)
-    otherwise = z3.Or(occurs > 1, (refs(w, witness) >= 1) != (occurs == 1))
-    w.path.assume(w.state.pool.free.size + held == w.num_blocks - 1)
-    w.path.assume(z3.Or(held == length(w.own.table), otherwise))
+    held, members = w.path.integer("blocks held"), w.path.integer("blocks in the own table")
+    witness, twice = w.path.integer("a block held otherwise"), w.path.integer("a block that occurs twice")
+    for block in (witness, twice):
+        w.path.mention("block", block)
+    same = (refs(w, witness) >= 1) == (occurrences(w.own.table, witness) >= 1)
+    w.path.assume(
+        formula(parted(w.state.pool.free.size, held, w.num_blocks - 1)),
+        formula(once(length(w.own.table), members, occurrences(w.own.table, twice))),
+        z3.Implies(same, held == members),
+    )
 
 
 PREMISES: dict[str, Callable[[World], Term]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spec import laws
 from spec.laws import Violation
 from spec.observer import Inspection, Observer
+from spec.recount import recount
 from spec.scheduler import Oracle
 from spec.state import State
 from spec.tests.build import PROFILE, names
@@ -44,7 +45,7 @@ class Run:
     def abort(self, request_id: str) -> None:
         self.oracle.abort(request_id)
         self.observer.abort(request_id)
-        self.found += laws.check_inspection(self.observer, inspect(self.state))
+        self.found += laws.check_inspection(self.observer, inspect(self.state)) + recount(self.state)
 
     def grammar_ready(self, request_id: str) -> None:
         self.oracle.grammar_ready(request_id)
@@ -60,7 +61,7 @@ class Run:
         result = self.oracle.commit(plan, output)
         self.found += laws.check_answer(self.observer, step, result)
         self.found += laws.check_result(self.observer, self.observer.settle(step, output, result))
-        self.found += laws.check_inspection(self.observer, inspect(self.state))
+        self.found += laws.check_inspection(self.observer, inspect(self.state)) + recount(self.state)
         self.reached.update(self.state.log)
         return plan
 

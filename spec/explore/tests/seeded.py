@@ -9,11 +9,11 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from spec import allocation, encoder, lifecycle, outcome, pool, prefix, running, waiting
+from spec import allocation, encoder, lifecycle, outcome, pool, prefix, recount, running, waiting
 
 
 class Bug(NamedTuple):
-    """One wrong action, the scope in which it must be found, and the law that breaks first."""
+    """One wrong action, the scope in which it must be found, and the law that breaks first, or that a count is off."""
 
     name: str
     module: ModuleType
@@ -95,7 +95,7 @@ def _one_block_too_few(real: Callable[..., Any], *sizes: int) -> int:
 
 
 BUGS: tuple[Bug, ...] = (
-    Bug("take keeps the key", allocation, "take", _forgets_to_withdraw, "hits", "KEY"),
+    Bug("take keeps the key", allocation, "take", _forgets_to_withdraw, "hits", recount.ID),
     Bug("hit stays in the free queue", allocation, "touch", _leaves_free_hit_in_queue, "hits", "COUNT"),
     Bug("shared block freed", lifecycle, "release", _frees_while_shared, "hits", "COUNT"),
     Bug("key before content", allocation, "publish_complete", _publishes_ahead, "chunks", "KEY"),
@@ -105,7 +105,7 @@ BUGS: tuple[Bug, ...] = (
     Bug("oldest is preempted", running, "preempt_one", _preempts_the_oldest, "preemption", "PREEMPTED"),
     Bug("drafts never roll back", outcome, "rejected_drafts", _never_rolls_back, "drafts", "ATOMIC"),
     Bug("a block leaks", lifecycle, "release_table", _leaks_the_last_block, "hits", "COUNT"),
-    Bug("encoder space is lost", encoder, "free_item", _loses_encoder_space, "encoder", "PROGRESS"),
+    Bug("encoder space is lost", encoder, "free_item", _loses_encoder_space, "encoder", recount.ID),
     Bug("free hits counted twice", allocation, "available", _ignores_free_hits, "free-hits", "ANSWER"),
     Bug("one block too few", waiting, "blocks_needed", _one_block_too_few, "hits", "ANSWER"),
 )

@@ -1,49 +1,36 @@
-"""The invariant and the counting lemmas on runs of the spec: what is assumed of a symbolic state holds of real ones."""
+"""The invariant on runs of the spec: what is assumed of a symbolic state holds of real ones; so do the lemmas."""
 
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from spec import recount
 from spec.model import Script, answer
 from spec.observer import Observer
+from spec.proofs import lemmas
 from spec.scheduler import Oracle
 from spec.state import Live, State
-from spec.vocabulary import PROFILES, Config, Request, Status
-
-
-def check_pool(state: State) -> None:
-    """COUNT, KEY and the lemmas SET, MEMBERS, PARTITION, REFERENCES."""
-    pool = state.pool
-    usable = range(1, state.config.num_blocks)
-    occurrences = Counter(block for live in state.live.values() for block in live.table)
-    assert [pool.refs[block] for block in usable] == [occurrences[block] for block in usable]
-    assert set(pool.free) == {block for block in usable if pool.refs[block] == 0}
-    assert len(pool.free) + sum(pool.refs[block] > 0 for block in usable) == len(usable)
-    assert pool.refs[0] == 0
-    assert {(key, block) for key, blocks in pool.holders.items() for block in blocks} == {
-        (key, block) for block, key in pool.key_of.items()
-    }
-    assert all(pool.holders.values())
+from spec.tests.build import admitted, request
+from spec.vocabulary import PROFILES, Config, EncoderItem, Request, Status
 
 
 def check_request(state: State, live: Live) -> None:
     """COVER, LENGTH, KEY, WRITE, PREEMPTED of one request between two steps."""
     size, longest = state.config.block_size, state.config.max_model_len
     if live.status is not Status.RUNNING:
-        assert (live.table, live.computed, live.published) == ([], 0, 0)
+        assert (live.table, live.computed, live.published, live.cached) == ([], 0, 0, set())
         return
     assert live.computed <= len(live.table) * size
     assert 0 <= live.computed < live.known < live.limit <= longest
     assert (len(live.table) - 1) * size < longest
-    assert live.published <= len(live.table)
     assert live.published * size <= live.computed
     assert live.published <= len(live.keys) or not state.config.enable_prefix_caching
     assert len(set(live.table)) == len(live.table)
     for place, block in enumerate(live.table):
-        assert live.table.index(block) == place
         if place < live.published:
             assert state.pool.key_of[block] == live.keys[place]
         else:
@@ -51,11 +38,10 @@ def check_request(state: State, live: Live) -> None:
             assert block not in state.pool.key_of
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_the_invariant_holds_on_runs(seed: int) -> None:
-    chance = random.Random(seed)
+def draw_config(chance: random.Random) -> Config:
     drafts, size = chance.choice((0, 0, 2)), chance.randint(1, 4)
-    config = Config(
+    encoder = chance.choice((0, 6))
+    return Config(
         num_blocks=24 // size + chance.randint(2, 6),  # every request fits alone, not all of them together
         block_size=size,
         max_num_batched_tokens=chance.randint(4, 16),
@@ -65,24 +51,91 @@ def test_the_invariant_holds_on_runs(seed: int) -> None:
         enable_prefix_caching=chance.random() < 0.8,
         num_speculative_tokens=drafts,
         use_eagle=bool(drafts) and chance.random() < 0.5,
+        max_loras=chance.choice((0, 1)),
+        max_num_encoder_input_tokens=encoder,
+        encoder_cache_size=encoder,
     )
+
+
+def draw_request(chance: random.Random, name: str, config: Config) -> Request:
+    prompt = tuple(chance.randint(0, 1) for _ in range(chance.randint(1, 12)))
+    items: tuple[EncoderItem, ...] = ()
+    if config.encoder_cache_size and len(prompt) > 4:
+        items = (EncoderItem(chance.randint(0, 2), 2, chance.randint(0, 1)),)
+    lora = chance.randint(0, 2) if config.max_loras else 0
+    return Request(name, prompt, chance.randint(1, 8), items=items, lora_id=lora)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_invariant_holds_on_runs(seed: int) -> None:
+    chance = random.Random(seed)
+    config = draw_config(chance)
     oracle, observer, scripts = Oracle(config, PROFILES["vllm-0.8.5"]), Observer(config), {}
     granted = 0
     for number in range(60):
-        prompt = tuple(chance.randint(0, 1) for _ in range(chance.randint(1, 12)))
-        request = Request(f"r{number}", prompt, chance.randint(1, 8))
-        script = Script(drafts=((drafts, chance.randint(0, 2)),) if drafts else ())
+        asked = draw_request(chance, f"r{number}", config)
+        proposals = config.num_speculative_tokens
+        script = Script(drafts=((proposals, chance.randint(0, 2)),) if proposals else ())
         if len(oracle.state.live) < 6:
-            oracle.add(request)
-            observer.add(request)
-            scripts[request.request_id] = script
+            oracle.add(asked)
+            observer.add(asked)
+            scripts[asked.request_id] = script
         plan = oracle.schedule()
         granted += len(plan.grants)
-        check_pool(oracle.state)
+        assert recount.recount(oracle.state) == []
         step = observer.apply(plan)
         output = answer(config, observer, scripts, plan)
         observer.settle(step, output, oracle.commit(plan, output))
-        check_pool(oracle.state)
+        assert recount.recount(oracle.state) == []
         for live in oracle.state.live.values():
             check_request(oracle.state, live)
     assert granted > 20
+
+
+# --- the lemmas ----------------------------------------------------------------------------------
+
+
+def full() -> State:
+    return admitted(request("a", 31))
+
+
+def one_free() -> State:
+    return admitted(request("a", 28))
+
+
+def three_tables() -> State:
+    return admitted(request("a"), request("b", 8), request("c", 12))
+
+
+def two_tables() -> State:
+    return admitted(request("a", 8), request("b"))
+
+
+def twice() -> State:
+    """A table that holds a block twice: the scheduler never gets there, but every count is right."""
+    state = two_tables()
+    block = state.live["a"].table[0]
+    state.live["a"].table.append(block)
+    state.pool.refs[block] += 1
+    return state
+
+
+STATES: tuple[Callable[[], State], ...] = (full, one_free, two_tables, three_tables, twice)
+
+
+def noticed() -> set[str]:
+    return {violation.signature for make in STATES for violation in recount.recount(make())}
+
+
+@pytest.mark.parametrize(
+    ("lemma", "function", "wrong"),
+    [pytest.param(lemma, function, wrong, id=what) for lemma, function, what, wrong in lemmas.WRONG],
+)
+def test_a_wrong_lemma_is_noticed_on_runs(
+    lemma: str, function: str, wrong: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recount, "_remembered_blocks", recount._blocks)
+    monkeypatch.setattr(recount, "_remembered_list", recount._list)
+    assert noticed() == set()
+    monkeypatch.setattr(recount, function, wrong)
+    assert noticed() == {lemma}
