@@ -209,9 +209,13 @@ def ranking(samples: bool, drafts: bool) -> Case:
 # --- a run ---------------------------------------------------------------------------------------
 
 
-def steps_left(w: World, place: Term, of: Rank) -> Term:
-    """A bound on the steps until the request at a place in `running ++ waiting` is finished, `of` the head's rank."""
-    most = term(w.config.max_model_len) + 1
+def steps_left(longest: Term, place: Term, of: Rank) -> Term:
+    """A bound on the steps until the request at a place in `running ++ waiting` has ended.
+
+    longest  max_model_len
+    of       the rank of the head
+    """
+    most = longest + 1
     return place * most * most + of[0] * most + of[1] + 1
 
 
@@ -224,7 +228,8 @@ def run(drop: str = "") -> Case:
         w.path.assume(place >= 0, now >= 0, *(bounded(w, each) for each in ranks))
         told = {name: holds(place, now, *ranks) for name, holds in RUN_PREMISES.items() if name != drop}
         w.path.assume(*told.values())
-        return steps_left(w, place, ranks[0]), steps_left(w, now, ranks[1])
+        longest = term(w.config.max_model_len)
+        return steps_left(longest, place, ranks[0]), steps_left(longest, now, ranks[1])
 
     def goals(w: World, answer: Any) -> Goals:
         before, now = answer

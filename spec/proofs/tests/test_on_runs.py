@@ -1,4 +1,4 @@
-"""The invariant on runs of the spec: what is assumed of a symbolic state holds of real ones; so do the lemmas."""
+"""The invariant, the lemmas and the ranking of PROGRESS on runs of the spec: what is proved holds of real states."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from spec import recount
 from spec.model import Script, answer
 from spec.observer import Observer
-from spec.proofs import lemmas
+from spec.proofs import lemmas, progress
 from spec.scheduler import Oracle
 from spec.state import Live, State
 from spec.tests.build import admitted, request
@@ -36,6 +36,14 @@ def check_request(state: State, live: Live) -> None:
         else:
             assert state.pool.refs[block] == 1
             assert block not in state.pool.key_of
+
+
+def steps_left(state: State) -> dict[str, int]:
+    """`progress.steps_left` of every request."""
+    line = [*state.running, *state.waiting]
+    rank = (line[0].limit - line[0].known, line[0].known - line[0].computed) if line else (0, 0)
+    longest = state.config.max_model_len
+    return {live.request.request_id: progress.steps_left(longest, place, rank) for place, live in enumerate(line)}
 
 
 def draw_config(chance: random.Random) -> Config:
@@ -80,6 +88,7 @@ def test_the_invariant_holds_on_runs(seed: int) -> None:
             oracle.add(asked)
             observer.add(asked)
             scripts[asked.request_id] = script
+        before = steps_left(oracle.state)
         plan = oracle.schedule()
         granted += len(plan.grants)
         assert recount.recount(oracle.state) == []
@@ -89,6 +98,8 @@ def test_the_invariant_holds_on_runs(seed: int) -> None:
         assert recount.recount(oracle.state) == []
         for live in oracle.state.live.values():
             check_request(oracle.state, live)
+        if not config.max_loras and not config.encoder_cache_size:  # nobody is set aside, no item is waited for
+            assert all(1 <= now < before[name] for name, now in steps_left(oracle.state).items())
     assert granted > 20
 
 
