@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import z3
 
-from spec.counting import counted, moved, occurring, once, standing, summed
+from spec.counting import counted, moved, occurring, once, parts, referred, standing, summed
 from spec.proofs import paths
 from spec.proofs.logic import formula, one
 from spec.proofs.loops import Loop, Walk
@@ -113,7 +113,7 @@ class Blocks:
         whole, at, count, length = self.at, made.at, made.count, self.count
         path.assume(made.size == stop - start)
         path.for_all("place", lambda i: z3.Implies(z3.And(i >= 0, i < stop - start), at[i] == whole[start + i]))
-        path.for_all(self.kind, lambda x: count[x] <= length[x])
+        path.for_all(self.kind, lambda x: formula(parts(length[x], count[x], z3.IntVal(0))))
         return made
 
     def append(self, value: Any) -> None:
@@ -132,7 +132,7 @@ class Blocks:
         self.count = new = path.array(f"{self.name} occurrences")
         self.where = place = path.array(f"{self.name} place")
         path.for_all("place", lambda i: at[i] == z3.If(i < size, before[i], others_at[i - size]))
-        path.for_all(self.kind, lambda x: new[x] == count[x] + others_count[x])
+        path.for_all(self.kind, lambda x: formula(referred(new[x], count[x] + others_count[x])))
         path.for_all(self.kind, lambda x: place[x] == z3.If(others_count[x] >= 1, size + others_where[x], where[x]))
         self.size = size + others.size
 

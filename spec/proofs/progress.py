@@ -21,14 +21,15 @@ from typing import Any
 
 import z3
 
-from spec.counting import once, parted
+from spec.counting import referred
 from spec.proofs.admitting import demand_stub
 from spec.proofs.allocating import NUMBERS, WAITS
 from spec.proofs.answering import RELEASE, fits_alone, sampled_behind, stop_stub
 from spec.proofs.cases import Case, Goals
 from spec.proofs.invariants import length, occurrences, refs
-from spec.proofs.lists import Tokens
+from spec.proofs.lists import Tokens, distinct
 from spec.proofs.logic import formula
+from spec.proofs.pooling import held
 from spec.proofs.value import Number, term
 from spec.proofs.visiting import VISIT_PARTS, nobody_set_aside
 from spec.proofs.world import World
@@ -48,20 +49,14 @@ def _runs_alone(w: World) -> Term:
 
 
 def held_by_own(w: World) -> None:
-    """If nobody else runs, the blocks that are held are those of the own table (lemmas PARTITION and ONCE).
+    """If nobody else runs, as many blocks are held as the own table is long (lemmas PARTITION, ONCE, REFERENCES).
 
-    Who is held and who stands in the table are the same blocks, or a witness is one but not the other.
+    A block is held if and only if it stands in the own table; or there is a witness of which only one is true.
     """
-    held, members = w.path.integer("blocks held"), w.path.integer("blocks in the own table")
-    witness, twice = w.path.integer("a block held otherwise"), w.path.integer("a block that occurs twice")
-    for block in (witness, twice):
-        w.path.mention("block", block)
+    witness = w.path.integer("a block held otherwise")
+    w.path.mention("block", witness)
     same = (refs(w, witness) >= 1) == (occurrences(w.own.table, witness) >= 1)
-    w.path.assume(
-        formula(parted(w.state.pool.free.size, held, w.num_blocks - 1)),
-        formula(once(length(w.own.table), members, occurrences(w.own.table, twice))),
-        z3.Implies(same, held == members),
-    )
+    w.path.assume(z3.Implies(same, formula(referred(held(w), distinct(w.own.table)))))
 
 
 PREMISES: dict[str, Callable[[World], Term]] = {
