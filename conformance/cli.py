@@ -320,6 +320,9 @@ def prove_the_laws(
     ] = "",
     as_json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write everything there")] = None,
     mutants: Annotated[bool, typer.Option(help="also break the actions, to see each proof fail")] = True,
+    all_kills: Annotated[
+        bool, typer.Option("--all-kills", help="prove each mutant in every case, not up to one that fails")
+    ] = False,
     failures: Annotated[Path, typer.Option(metavar="DIR", help="where runs of counterexamples go")] = Path("failures"),
 ) -> None:
     """Prove the laws with Z3, about the very functions that run.
@@ -327,17 +330,21 @@ def prove_the_laws(
     Needs the extra `proofs`.
     """
     try:
-        from conformance import proof_view
+        from conformance import proof_view, proofs
     except ModuleNotFoundError as missing:
         typer.echo(f"schedspec: {missing.name} is missing: pip install 'schedspec[proofs]'", err=True)
         raise typer.Exit(BAD_INPUT) from None
     with _one_line_for_bad_input():
-        if not proof_view.known(only):
+        if not proofs.known(only):
             raise BadOption(f"--only {only}: no theorem and no action of that name")
-    proofs = proof_view.run(_bar, only, mutants, failures)
-    if as_json is not None:
-        as_json.write_bytes(proof_view.as_json(proofs))
-    if not proof_view.show(Console(), proofs):
+    try:
+        proved = proofs.run(_bar, only, mutants, all_kills, failures)
+        if as_json is not None:
+            as_json.write_bytes(proof_view.as_json(proved))
+    except OSError as error:
+        typer.echo(f"schedspec: {error.filename}: {error.strerror}", err=True)
+        raise typer.Exit(BAD_INPUT) from None
+    if not proof_view.show(Console(), proved):
         raise typer.Exit(VIOLATION)
 
 

@@ -3,6 +3,8 @@
     logic            the counting lemmas as formulas
     value            a whole number or truth value that stands for all of them
     paths            every path of an action: forks by re-execution, questions to the solver
+    witness          the smallest counterexample
+    places           where in the text a path decides
     loops            loops of symbolic length, by their invariants
     keys             what prefix keys and slots mean
     maps, lists      the containers of the state as tracked maps, with the counting lemmas
@@ -30,6 +32,7 @@
     theorems         what the laws' theorems say
     proving          runs the cases
     counterexamples  what must be refuted
+    reaching         states that a run comes to, and the runs that come there
     traces           counterexamples as runs of the spec
     mutation         every mutant of the actions must make a proof fail
     page             docs/theorems.md

@@ -6,7 +6,7 @@ they serve; `theorems` gathers them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +15,7 @@ from typing import Any
 
 import z3
 
-from spec.proofs.paths import Cut, Endless, Infeasible, Path, explore, running
+from spec.proofs.paths import Check, Cut, Endless, Infeasible, Path, Prefix, explore, running
 from spec.proofs.world import World
 
 Term = Any
@@ -43,51 +43,54 @@ class Case:
 
 @dataclass
 class Way:
-    """One path through a case: what the scheduler logged, and the checks."""
+    """One path through a case: what the scheduler logged, what was decided where, and the checks.
 
-    outcome: str
-    checks: list[Any]
-    possible: bool
-    log: tuple[tuple[str, str], ...] = ()
+    possible   whether some input takes it; not asked where verdicts are enough
+    """
+
+    log: tuple[tuple[str, str], ...]
+    decisions: tuple[str, ...]
+    checks: list[Check]
+    possible: bool = True
+
+    @property
+    def failed(self) -> list[Check]:
+        return [check for check in self.checks if not check.proved]
+
+    @property
+    def logged(self) -> str:
+        return "; ".join(f"{action}: {how}" for action, how in self.log)
 
 
-def prove(case: Case, modules: SimpleNamespace, to_the_first_failure: bool = False) -> list[Way]:
-    """Every path of a case; or, for a mutant, the paths up to one on which something fails."""
-    ways: list[Way] = []
-    with running(Path()) as start:
+def ways(
+    case: Case, modules: SimpleNamespace, verdicts_only: bool = False, prefixes: Iterable[Prefix] = ((),)
+) -> Iterator[Way]:
+    """Every path of a case that begins with one of the prefixes, as it is walked.
+
+    `verdicts_only`, for a mutant: goals are asked together, and neither counterexamples nor whether a path is
+    possible are worked out.
+    """
+    with running(Path(verdicts_only)) as start:
         beginning = World(start, modules, **case.setting)
 
     def run(path: Path) -> None:
-        outcome, reached = "cut", True
         world = beginning.copy(path)
         try:
             with standing_in(case.contracts, world):
                 answer = case.act(world)
-            outcome = "; ".join(f"{action}: {how}" for action, how in world.state.log)
             goals = case.goals(world, answer)
-            for name, goal in goals.items():
-                path.check(name, z3.BoolVal(goal) if isinstance(goal, bool) else goal)
-        except Infeasible:
-            reached = False
-            raise
-        except Cut:
+            path.check_all({name: z3.BoolVal(goal) if isinstance(goal, bool) else goal for name, goal in goals.items()})
+        except (Infeasible, Cut):
             raise
         except Endless:
             path.check("STATE: comes to an end", z3.BoolVal(False))
         except Exception as error:
             path.check(f"STATE: raises nothing ({type(error).__name__}: {error})", z3.BoolVal(False))
-        finally:
-            for check in path.checks:
-                if check.model is not None:
-                    check.values = world.explain(check.model)
-            possible = to_the_first_failure or path.possible()
-            if reached or path.checks:
-                ways.append(Way(outcome, path.checks, possible, tuple(world.state.log)))
 
-    for path in explore(start, run):
-        if to_the_first_failure and not all(check.proved for check in path.checks):
-            break
-    return ways
+    for path in explore(start, run, prefixes):
+        if path.reached or path.checks:
+            possible = verdicts_only or path.possible()
+            yield Way(tuple(path.world.state.log), path.told_decisions(), path.checks, possible)
 
 
 @contextmanager

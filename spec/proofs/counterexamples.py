@@ -12,17 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import z3
-
-from spec.proofs import policing, progress, sources
+from spec.proofs import policing, progress, reaching, sources
 from spec.proofs.admitting import CASES as ADMITTING
-from spec.proofs.admitting import demand_stub
 from spec.proofs.allocating import CASES as ALLOCATING
-from spec.proofs.answering import fits_alone
-from spec.proofs.cases import Case, prove
-from spec.proofs.invariants import length
-from spec.proofs.proving import Failure
-from spec.proofs.value import term
+from spec.proofs.cases import Case, ways
+from spec.proofs.proving import Failure, failure_of
 from spec.proofs.world import World
 
 
@@ -48,16 +42,20 @@ class Expected:
         return sources.load({module: ast.fix_missing_locations(tree)}, symbolic)
 
 
-def find(expected: Expected) -> Failure | None:
-    """The counterexample, or None: then something is wrong with the proofs."""
-    for way in prove(expected.case, expected.modules(), to_the_first_failure=True):
+Extra = Callable[[World], list[Any]]
+
+
+def find(expected: Expected, extra: Extra = lambda w: []) -> Failure | None:
+    """The counterexample, or None: then something is wrong with the proofs.  `extra` is assumed besides."""
+    case = reaching.assuming(expected.case, extra, lambda w, answer: [])
+    for way in ways(case, expected.modules()):
         for check in way.checks:
             if check.verdict == "refuted" and expected.obligation in check.name:
-                return Failure(expected.case.name, check.name, way.outcome, check.verdict, check.values)
+                return failure_of(case.name, check.name, way)
     return None
 
 
-# --- the evictable-block deduction ---------------------------------------------------------------
+# --- rules that are broken -----------------------------------------------------------------------
 
 
 def _forget_the_hits(tree: ast.Module) -> None:
@@ -67,56 +65,7 @@ def _forget_the_hits(tree: ast.Module) -> None:
             node.body[-1] = ast.Return(ast.Name(node.args.args[0].arg, ast.Load()))
 
 
-def _plain_admission(case: Case) -> Case:
-    """An admission without adapter, drafts, threshold or external tokens, behind hits that are all free."""
-
-    def act(w: World) -> Any:
-        config, own = w.config, w.own
-        w.path.assume(
-            term(config.enable_prefix_caching),
-            term(config.num_speculative_tokens) == 0,
-            term(config.long_prefill_token_threshold) == 0,
-            term(own.request.external_tokens) == 0,
-            w.block_size >= 2,
-            term(own.known) == length(own.request.prompt_token_ids),
-            term(w.step.budget) >= term(own.known),
-            fits_alone(w, own.request),
-        )
-        return case.act(w)
-
-    contracts = {**case.contracts, "waiting.demand_of_waiting": _free_hits}
-    return Case(case.name, act, case.goals, case.setting, case.bounded, contracts)
-
-
-def _free_hits(w: World, state: Any, step: Any, live: Any) -> Any:
-    a = demand_stub(w, state, step, live)
-    w.path.assume(length(a.hits) == term(a.evictable), length(a.hits) >= 1)
-    # True of every real pool, for hits differ; no proof needs it, but a run can only start where it holds.
-    w.path.assume(term(a.evictable) <= w.state.pool.free.size)
-    return a
-
-
-def _plain_request(case: Case) -> Case:
-    """A request that has said nothing yet, without drafts, hits or external tokens."""
-
-    def act(w: World) -> Any:
-        own = w.own
-        w.path.assume(
-            z3.Not(term(w.config.enable_prefix_caching)),
-            term(w.config.num_speculative_tokens) == 0,
-            term(own.request.external_tokens) == 0,
-            term(own.known) == length(own.request.prompt_token_ids),
-        )
-        return case.act(w)
-
-    return Case(case.name, act, case.goals, case.setting, case.bounded, case.contracts)
-
-
-def _case(name: str) -> Case:
-    return next(case for case in ADMITTING if case.name == name)
-
-
-def _refund_lost(tree: ast.Module) -> None:
+def _budget_not_charged(tree: ast.Module) -> None:
     """`grant` does not charge the budget."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == "grant":
@@ -130,24 +79,40 @@ def _drafts_complete(tree: ast.Module) -> None:
             node.body[-1] = ast.Return(ast.parse("most(computed + tokens, 0) // block_size", mode="eval").body)
 
 
+# --- what must be found --------------------------------------------------------------------------
+
+
+def _case(name: str) -> Case:
+    return next(case for case in (*ADMITTING, *ALLOCATING) if case.name == name)
+
+
+NEVER_FITS = "it fits the pool alone at its longest (PRG-1)"
+
 DEDUCTION = Expected(
     "evictable-block deduction dropped",
     "Without it the pool is over-allocated: a block that is hit is taken as well.",
-    _plain_admission(_case("waiting.admit_one")),
+    reaching.behind_free_hits(_case("waiting.admit_one")),
     "POOL: what is missing is there",
     ("formulas", _forget_the_hits),
 )
 DEADLOCK = Expected(
-    "progress.idle without: it fits the pool alone at its longest (PRG-1)",
+    f"progress.idle without: {NEVER_FITS}",
     "A request that never fits is retried for ever.",
-    _plain_request(progress.idle("it fits the pool alone at its longest (PRG-1)")),
+    reaching.first_request(progress.idle(NEVER_FITS)),
     "PROGRESS: the first in line is admitted",
 )
 POLICY = Expected(
     "publish at schedule time, preempt what was scheduled in the same step",
     "The key stays on a block that nobody will write.",
-    policing.case("preempt_scheduled"),
+    reaching.taken_back(policing.case("preempt_scheduled")),
     "KEY: names the content",
+)
+UNCHARGED = Expected(
+    "the budget is not charged",
+    "More tokens than the budget are granted.",
+    reaching.two_alike(_case("allocation.grant")),
+    "BUDGET: what is left and what was granted is the budget",
+    ("allocation", _budget_not_charged),
 )
 
 
@@ -167,18 +132,12 @@ EXPECTED: tuple[Expected, ...] = (
     DEDUCTION,
     DEADLOCK,
     POLICY,
+    UNCHARGED,
     *_premises(),
-    Expected(
-        "the budget is not charged",
-        "More tokens than the budget are granted.",
-        next(case for case in ALLOCATING if case.name == "allocation.grant"),
-        "BUDGET: what is left and what was granted is the budget",
-        ("allocation", _refund_lost),
-    ),
     Expected(
         "drafts complete blocks",
         "A block is published that a rejected draft would have filled.",
-        next(case for case in ALLOCATING if case.name == "prefix.publish_complete"),
+        _case("prefix.publish_complete"),
         "tokens: the slice is inside",
         ("formulas", _drafts_complete),
     ),

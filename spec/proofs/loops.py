@@ -61,11 +61,9 @@ class Invariant:
         path = paths.current()
         if path.replaying:
             return
-        for name, held in self.plain().items():
-            path.check(f"{where}: {name}", held)
+        path.check_all({f"{where}: {name}": held for name, held in self.plain().items()})
         for kind, facts in self.facts().items():
-            for name, fact in facts.items():
-                path.check(f"{where}: {name}", fact(path.world.any[kind]))
+            path.check_all({f"{where}: {name}": fact(path.world.any[kind]) for name, fact in facts.items()})
 
     def check_frame(self, where: str, before: dict[str, Term]) -> None:
         """What the loop was not said to change is the same object as before."""
@@ -73,9 +71,9 @@ class Invariant:
         if path.replaying:
             return
         changed = path.world.names_of(self)
-        for name, now in path.world.cells().items():
-            if name not in changed and name in before and not z3.eq(now, before[name]):
-                path.check(f"{where}: {name} stays", now == before[name])
+        others = {name: now for name, now in path.world.cells().items() if name not in changed and name in before}
+        moved = {name: now for name, now in others.items() if not z3.eq(now, before[name])}
+        path.check_all({f"{where}: {name} stays": now == before[name] for name, now in moved.items()})
 
 
 class Loop:

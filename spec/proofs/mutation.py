@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from enum import IntEnum
+from functools import partial
+from typing import Any, NamedTuple
 
 from spec.proofs import sources
-from spec.proofs.cases import Case, prove
+from spec.proofs.cases import ways
+from spec.proofs.paths import Check, Prefix
 from spec.proofs.proving import Proved, side_by_side
 from spec.proofs.theorems import CASES
 
@@ -76,7 +79,7 @@ SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one module; `first` to `last` are the lines of the function or table that it is in."""
+    """One change of one module; `first` to `last` are the lines of the statement or table that it is in."""
 
     name: str
     module: str
@@ -89,15 +92,24 @@ class Mutant:
         tree = copy.deepcopy(sources.tree(self.module))
         number, which = self.change
         node = list(ast.walk(tree))[number]
-        _changes(node)[which][1]()
+        _changes(node)[which].do()
         return sources.load({self.module: ast.fix_missing_locations(tree)})
+
+
+class Until(IntEnum):
+    """How long a mutant is proved: up to a path that fails, to the end of the case that it is in, or all of it."""
+
+    PATH = 1
+    CASE = 2
+    END = 3
 
 
 @dataclass
 class Fate:
-    """What became of a mutant: the checks that failed, by case; none, and it survived."""
+    """What became of a mutant: the cases that were tried, and the checks that failed; none, and it survived."""
 
     mutant: Mutant
+    tried: list[str] = field(default_factory=list)
     killed_by: dict[str, list[str]] = field(default_factory=dict)
     unknown: bool = False
 
@@ -121,10 +133,18 @@ def _of_module(module: str) -> Iterator[Mutant]:
         if f"{module}.{name}" in OUTSIDE:
             continue
         for node in _nodes(statement):
-            for which, (what, _) in enumerate(_changes(node)):
+            for which, change in enumerate(_changes(node)):
                 where = f" in {_text(around[id(node)])}" if isinstance(node, ast.Constant) else ""
-                label = f"{module}.{name}: {what}{where}"
-                yield Mutant(label, module, statement.lineno, statement.end_lineno or 0, (numbers[id(node)], which))
+                label = f"{module}.{name}: {change.says}{where}"
+                yield Mutant(label, module, *_lines(change.of, around), (numbers[id(node)], which))
+
+
+def _lines(node: ast.AST, around: dict[int, ast.AST]) -> tuple[int, int]:
+    """The line of the statement that a node is in; all lines of a table, any of which runs when it is looked at."""
+    while not isinstance(node, ast.stmt):
+        node = around[id(node)]
+    table = isinstance(around[id(node)], ast.Module) and not isinstance(node, ast.FunctionDef)
+    return node.lineno, (node.end_lineno or 0) if table else node.lineno
 
 
 def _is_rule(statement: ast.stmt) -> bool:
@@ -172,49 +192,57 @@ def _tells_only(node: ast.AST) -> bool:
     return isinstance(node, (ast.Compare, ast.IfExp, ast.BoolOp)) and "quirk" in text and "and" not in text
 
 
-Change = tuple[str, Callable[[], None]]
+class Change(NamedTuple):
+    """What it says, what does it, and the node that it is of."""
+
+    says: str
+    do: Callable[[], None]
+    of: ast.AST
 
 
 def _changes(node: ast.AST) -> list[Change]:
-    """The changes of a node, each with what it says and what does it."""
+    """The changes that are made at a node, in a fixed order."""
     found: list[Change] = []
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        found += _swaps(node, node.ops[0], lambda new: node.ops.__setitem__(0, new))
-    elif isinstance(node, ast.Compare):
+    if isinstance(node, ast.Compare):
         for at, op in enumerate(node.ops):
-            for what, change in _swaps(node, op, lambda new, at=at: node.ops.__setitem__(at, new)):  # type: ignore[misc]
-                found.append((f"{what}, comparison {at + 1}", change))
+            which = f", comparison {at + 1}" if len(node.ops) > 1 else ""
+            found += _swaps(node, op, partial(node.ops.__setitem__, at), which)
     elif isinstance(node, (ast.BinOp, ast.AugAssign)):
-        found += _swaps(node, node.op, lambda new: setattr(node, "op", new))
+        found += _swaps(node, node.op, partial(setattr, node, "op"))
     elif isinstance(node, ast.BoolOp):
-        found += _swaps(node, node.op, lambda new: setattr(node, "op", new))
+        found += _swaps(node, node.op, partial(setattr, node, "op"))
         for at, value in enumerate(node.values):
-            if _tells_only(value):
-                continue
-            found.append((f"{_text(node)}  without  {_text(value)}", lambda at=at: _drop(node, at)))  # type: ignore[misc]
+            if not _tells_only(value):
+                says = f"{_text(node)}  without  {_text(value)}"
+                found.append(Change(says, partial(_drop, node, at), node))
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        found.append((f"{_text(node)}  without not", lambda: _positive(node)))
+        found.append(Change(f"{_text(node)}  without not", partial(_positive, node), node))
     elif isinstance(node, ast.Constant) and type(node.value) is int:
-        found.append((f"{node.value} -> {node.value + 1}", lambda: setattr(node, "value", node.value + 1)))  # type: ignore[operator]
-    if isinstance(node, ast.Tuple) and any(
-        isinstance(each, ast.Call) and _called(each) == "Conjunct" for each in node.elts
-    ):
+        says = f"{node.value} -> {node.value + 1}"
+        found.append(Change(says, partial(setattr, node, "value", node.value + 1), node))
+    elif isinstance(node, ast.Tuple):
         for at, each in enumerate(node.elts):
-            found.append((f"without conjunct {_text(each.args[0])}", lambda at=at: _drop(node, at)))  # type: ignore
-    for body in ("body", "orelse"):
-        statements = getattr(node, body, None)
-        if isinstance(statements, list):
-            for at, each in enumerate(statements):
-                if _can_go(each):
-                    found.append((f"without  {_text(each)}", lambda s=statements, at=at: s.__setitem__(at, ast.Pass())))  # type: ignore
-    return found
+            if isinstance(each, ast.Call) and _called(each) == "Conjunct":
+                says = f"without conjunct {_text(each.args[0])}"
+                found.append(Change(says, partial(_drop, node, at), node))
+    return found + _without_statements(node)
 
 
-def _swaps(node: ast.AST, op: ast.AST, put: Callable[[Any], None]) -> list[Change]:
+def _without_statements(node: ast.AST) -> list[Change]:
     found: list[Change] = []
-    for new in SWAPPED.get(type(op), ()):
-        found.append((f"{_text(node)}  with {new.__name__} for {type(op).__name__}", lambda new=new: put(new())))  # type: ignore[misc]
+    for name in ("body", "orelse"):
+        if isinstance(block := getattr(node, name, None), list):
+            for at, each in enumerate(block):
+                if _can_go(each):
+                    found.append(Change(f"without  {_text(each)}", partial(block.__setitem__, at, ast.Pass()), each))
     return found
+
+
+def _swaps(node: ast.AST, op: ast.AST, put: Callable[[Any], None], which: str = "") -> list[Change]:
+    return [
+        Change(f"{_text(node)}  with {new.__name__} for {type(op).__name__}{which}", partial(put, new()), node)
+        for new in SWAPPED.get(type(op), ())
+    ]
 
 
 def _drop(node: ast.BoolOp | ast.Tuple, at: int) -> None:
@@ -246,36 +274,54 @@ def _text(node: ast.AST) -> str:
 # --- proving them --------------------------------------------------------------------------------
 
 
-def concerned(mutant: Mutant, proved: list[Proved]) -> list[str]:
-    """The cases that run what was changed, those with the fewest paths first."""
-    found = [
-        (each.paths, each.case)
-        for each in proved
-        if any(stem == mutant.module and mutant.first <= line <= mutant.last for stem, line in each.lines)
-    ]
-    return [case for _, case in sorted(found)]
+Start = tuple[str, tuple[Prefix, ...]]
+"""A case, and the beginnings of its paths that come to what was changed."""
 
 
-def run(proved: list[Proved], tell: Callable[[], None] = lambda: None, of: list[Mutant] | None = None) -> list[Fate]:
+def concerned(mutant: Mutant, proved: list[Proved]) -> list[Start]:
+    """What has to be proved again, the shortest first: on every other path nothing is different."""
+    found = []
+    for each in proved:
+        met = [
+            prefixes
+            for (module, line), prefixes in each.reached.items()
+            if module == mutant.module and mutant.first <= line <= mutant.last
+        ]
+        if met:
+            found.append((each.case, tuple(sorted(frozenset().union(*met)))))
+    return sorted(found, key=lambda start: len(start[1]))
+
+
+def run(
+    proved: list[Proved],
+    tell: Callable[[], None] = lambda: None,
+    of: list[Mutant] | None = None,
+    until: Until = Until.END,
+) -> list[Fate]:
     """The fate of every mutant, in the order of the text."""
     all_of_them = mutants() if of is None else of
-    work = [(mutant, tuple(concerned(mutant, proved))) for mutant in all_of_them]
-    fates = {each[0]: fate for each, fate in side_by_side(_numbered_fate, work, tell)}
+    work = [(mutant, tuple(concerned(mutant, proved)), until) for mutant in all_of_them]
+    fates = {each[0]: fate for each, fate in side_by_side(_fate, work, tell)}
     return [fates[mutant] for mutant in all_of_them]
 
 
-def _numbered_fate(work: tuple[Mutant, tuple[str, ...]]) -> Fate:
-    mutant, names = work
-    return fate(mutant, [CASE_BY_NAME[name] for name in names])
+def _fate(work: tuple[Mutant, tuple[Start, ...], Until]) -> Fate:
+    return fate(*work)
 
 
-def fate(mutant: Mutant, cases: list[Case]) -> Fate:
-    """Proves the cases again, up to the first that fails."""
+def fate(mutant: Mutant, starts: Iterable[Start], until: Until = Until.END) -> Fate:
+    """Proves again what a mutant may break."""
     found, modules = Fate(mutant), mutant.modules()
-    for case in cases:
-        failed = [check for way in prove(case, modules, True) for check in way.checks if not check.proved]
+    for name, prefixes in starts:
+        found.tried.append(name)
+        failed: list[Check] = []
+        for way in ways(CASE_BY_NAME[name], modules, verdicts_only=True, prefixes=prefixes):
+            failed += way.failed
+            if failed and until is Until.PATH:
+                break
         found.unknown |= any(check.verdict == "unknown" for check in failed)
         if failed:
-            found.killed_by[case.name] = sorted({check.name for check in failed})
-            return found
+            found.killed_by[name] = sorted({check.name for check in failed})
+            if until is not Until.END:
+                break
     return found

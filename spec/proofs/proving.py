@@ -10,46 +10,85 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from multiprocessing import get_context
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import z3
 
 from spec.outcomes import OUTCOMES
 from spec.proofs import invariants, sources
-from spec.proofs.cases import Case, prove
-from spec.proofs.paths import Path, running
+from spec.proofs.cases import Case, Way, ways
+from spec.proofs.paths import Path, Prefix, Reached, running
 from spec.proofs.theorems import CASES, THEOREM_BY_ID, theorem_of
 from spec.proofs.world import World
 
 T = TypeVar("T")
 A = TypeVar("A")
 
-Lines = frozenset[tuple[str, int]]
-"""Functions that ran: module and first line."""
+PROVED = "proved"
+
+Line = tuple[str, int]
+"""Of which module."""
 
 
 @dataclass
 class Failure:
-    """An obligation that does not hold: where, and the values of a counterexample, before and after."""
+    """An obligation that does not hold.
+
+    path      what the scheduler logged on the first path on which it fails, and where that path decided
+    paths     on how many paths it fails
+    values    a counterexample: the numbers before the action, and where the check failed
+    about     which of them the obligation speaks of
+    """
 
     case: str
     obligation: str
-    path: str
     verdict: str
-    values: dict[str, tuple[str, str]]
+    path: str
+    decisions: tuple[str, ...]
+    paths: int = 1
+    values: dict[str, tuple[str, str]] = field(default_factory=dict)
+    about: tuple[str, ...] = ()
+
+
+class OnPath(NamedTuple):
+    """An obligation on one path, which is told by its number; `cost` in solver resources, 0 if nothing was asked."""
+
+    path: int
+    verdict: str
+    cost: int
 
 
 @dataclass
 class Obligation:
-    """A goal of a case, on all paths; `cost` is in solver resources."""
+    """A goal of a case, on all paths on which it comes up."""
 
     case: str
     name: str
     theorem: str
     bounded: str
-    paths: int = 0
-    cost: int = 0
-    verdict: str = "proved"
+    paths: list[OnPath] = field(default_factory=list)
+
+    @property
+    def cost(self) -> int:
+        return sum(each.cost for each in self.paths)
+
+    @property
+    def verdict(self) -> str:
+        return next((each.verdict for each in self.paths if each.verdict != PROVED), PROVED)
+
+    @property
+    def trivial(self) -> bool:
+        """Whether it is true as it stands: the solver was asked nothing, such as where the same term stands before
+        and after an action that does not touch it."""
+        return all(each == (each.path, PROVED, 0) for each in self.paths)
+
+
+class ToldPath(NamedTuple):
+    """A path of a case: what the scheduler logged on it, and where it decided."""
+
+    logged: str
+    decisions: tuple[str, ...]
+    possible: bool
 
 
 @dataclass
@@ -59,32 +98,64 @@ class Proved:
     case: str
     obligations: list[Obligation] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    paths: list[ToldPath] = field(default_factory=list)
     outcomes: frozenset[tuple[str, str]] = frozenset()
-    vacuous: tuple[str, ...] = ()
-    paths: int = 0
-    lines: Lines = frozenset()
+    reached: dict[Line, set[Prefix]] = field(default_factory=dict)
+
+    @property
+    def vacuous(self) -> list[str]:
+        """Paths that no input takes."""
+        return [path.logged or "(logs nothing)" for path in self.paths if not path.possible]
 
 
 def prove_case(case: Case) -> Proved:
     """All obligations of a case, on the real text."""
-    lines: set[tuple[str, int]] = set()
-    modules = sources.load(executed=lambda module, line: lines.add((module, line)))
-    ways = prove(case, modules)
-    found = Proved(case.name, paths=len(ways))
+    reached = Reached()
+    modules = sources.load(executed=reached)
+    found = Proved(case.name, reached=reached.prefixes)
     rows: dict[str, Obligation] = {}
+    failures: dict[str, Failure] = {}
     logged: set[tuple[str, str]] = set()
-    for way in ways:
-        for check in way.checks:
-            row = rows.setdefault(check.name, Obligation(case.name, check.name, theorem_of(check.name), case.bounded))
-            row.paths, row.cost = row.paths + 1, row.cost + check.cost
-            if not check.proved:
-                row.verdict = check.verdict
-                found.failures.append(Failure(case.name, check.name, way.outcome, check.verdict, check.values))
+    for number, way in enumerate(ways(case, modules)):
+        found.paths.append(ToldPath(way.logged, way.decisions, way.possible))
+        for name, on_path in _by_name(number, way).items():
+            row = rows.setdefault(name, Obligation(case.name, name, theorem_of(name), case.bounded))
+            row.paths.append(on_path)
+            if on_path.verdict != PROVED:
+                _note(failures, failure_of(case.name, name, way))
         if way.possible:
             logged |= set(way.log)
-    found.obligations = list(rows.values())
-    found.vacuous = tuple(way.outcome or "(logs nothing)" for way in ways if not way.possible)
-    found.outcomes, found.lines = frozenset(logged), frozenset(lines)
+    found.obligations, found.failures = list(rows.values()), list(failures.values())
+    found.outcomes = frozenset(logged)
+    return found
+
+
+def _by_name(number: int, way: Way) -> dict[str, OnPath]:
+    """The checks of a path; one that came up several times is as good as the worst of them."""
+    found: dict[str, OnPath] = {}
+    for check in way.checks:
+        before = found.get(check.name, OnPath(number, PROVED, 0))
+        verdict = check.verdict if before.verdict == PROVED else before.verdict
+        found[check.name] = OnPath(number, verdict, before.cost + check.cost)
+    return found
+
+
+def _note(failures: dict[str, Failure], new: Failure) -> None:
+    """One failure of each name: the first that has a counterexample, and on how many paths it fails."""
+    old = failures.setdefault(new.obligation, new)
+    if old is not new:
+        new.paths = old.paths = old.paths + 1
+        if new.values and not old.values:
+            failures[new.obligation] = new
+
+
+def failure_of(case: str, name: str, way: Way) -> Failure:
+    """What a path on which a check fails tells about it."""
+    failed = [check for check in way.checks if check.name == name and not check.proved]
+    check = next((each for each in failed if each.witness is not None), failed[0])
+    found = Failure(case, name, check.verdict, way.logged, way.decisions)
+    if check.witness is not None:
+        found.values, found.about = check.witness.values, check.witness.about
     return found
 
 

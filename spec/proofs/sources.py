@@ -79,7 +79,7 @@ def load(
     """The modules by name, each a namespace of its functions; `mutated` replaces the trees of some.
 
     Not `symbolic`: with Python's own builtins, to run a mutant on ints.  `executed` is told the module and the line of
-    every function that is called.
+    every statement that is run, and of every lambda.
     """
     loaded: dict[str, _Namespace] = {}
 
@@ -136,7 +136,7 @@ def _compile(module: str, source: ast.Module, symbolic: bool = True) -> CodeType
 
 
 class _Watch(ast.NodeTransformer):
-    """Every function first tells that it is called: which mutants can a case notice?"""
+    """Every statement of a function, and every lambda, first tells that it is run: which mutants can a path notice?"""
 
     def __init__(self, module: str) -> None:
         self.module = module
@@ -146,9 +146,11 @@ class _Watch(ast.NodeTransformer):
         return ast.parse(f"executed({self.module!r}, {line})", mode="eval").body
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        self.generic_visit(node)
-        node.body.insert(0, ast.Expr(self._call(node)))
-        return node
+        for each in ast.walk(node):
+            for block in ("body", "orelse"):
+                if isinstance(statements := getattr(each, block, None), list):
+                    setattr(each, block, [told for one in statements for told in (ast.Expr(self._call(one)), one)])
+        return self.generic_visit(node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         self.generic_visit(node)

@@ -1,35 +1,27 @@
 """Counterexamples of z3 as runs: the state of the model is reached by events, then the running spec takes the step.
 
-A run is replayed on the same text that was refuted, with Python's own numbers, and judged by the laws.
+A run is replayed on the same text that was refuted, with Python's own numbers, and judged by the laws.  `reaching`
+makes runs of models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from spec import laws
-from spec.events import Add, Event, StepEvent
+from spec.events import Add, StepEvent
 from spec.model import Script, answer
 from spec.observer import Observer
-from spec.proofs import counterexamples, sources
-from spec.proofs.counterexamples import DEADLOCK, DEDUCTION, POLICY, Expected
+from spec.proofs import policing, progress, reaching, sources
+from spec.proofs.cases import Case
+from spec.proofs.counterexamples import DEADLOCK, DEDUCTION, POLICY, UNCHARGED, Expected, find
 from spec.proofs.proving import Failure
-from spec.vocabulary import PROFILES, Config, Profile, Refused, Request
+from spec.proofs.reaching import Run
+from spec.vocabulary import PROFILES, Config, Profile, Refused
 
 PROFILE = "vllm-0.8.5"
-
-
-@dataclass(frozen=True)
-class Run:
-    """A counterexample that can be replayed."""
-
-    name: str
-    config: Config
-    events: tuple[Event, ...]
-    beside: tuple[str, ...] = ()
-    """Laws that the policy of the run does not promise."""
 
 
 def replay(run: Run, scheduler: Any) -> str:
@@ -55,6 +47,8 @@ def _step(run: Run, scheduler: Any, observer: Observer, scripts: dict[str, Scrip
         plan = scheduler.schedule()
     except KeyError as error:
         return f"POOL: the free queue is empty and a block is taken from it ({error.args[0]})"
+    except Exception as error:
+        return f"TOTAL: schedule raises {type(error).__name__}: {error}"
     broken = laws.check_plan(observer, plan)
     step = observer.apply(plan)
     broken += laws.check_step(observer, step)
@@ -67,47 +61,7 @@ def _step(run: Run, scheduler: Any, observer: Observer, scripts: dict[str, Scrip
     return ""
 
 
-# --- from models to runs -------------------------------------------------------------------------
-
-
-def _numbers(failure: Failure) -> Callable[[str, int], int]:
-    return lambda name, when: int(failure.values[name][when])
-
-
-def deduction(failure: Failure) -> Run:
-    """`b` hits what `a` left behind in the free queue, while `c` holds the rest of the pool."""
-    value = _numbers(failure)
-    size, blocks = value("block_size", 0), value("num_blocks", 0)
-    hits, known = value("own computed", 1) // size, value("own known", 0)
-    held = blocks - 1 - value("free size", 0)
-    config = Config(blocks, size, known + blocks * size, 3, max(value("max_model_len", 0), blocks * size))
-    prompt = tuple(range(100, 100 + known))
-    events: list[Event] = [Add(Request("a", prompt[: hits * size], 1), Script())]
-    if held:
-        events.append(Add(Request("c", tuple(range(500, 500 + held * size - 1)), 2), Script()))
-    events += [StepEvent(), Add(Request("b", prompt, 1), Script()), StepEvent()]
-    return Run("evictable-block-deduction-dropped", config, tuple(events))
-
-
-def deadlock(failure: Failure) -> Run:
-    """One request that is longer than the pool."""
-    value = _numbers(failure)
-    known = value("own known", 0)
-    config = Config(value("num_blocks", 0), value("block_size", 0), 2 * known, 1, max(value("max_model_len", 0), known))
-    return Run("never-fits", config, (Add(Request("a", tuple(range(100, 100 + known)), 1), Script()), StepEvent()))
-
-
-def policy(_: Failure) -> Run:
-    """`low` is granted two blocks and loses them to `high` in the same step; resumed, it hits what nobody wrote.
-
-    The model tells which rule breaks, not how to come there: the run is the shortest way to a victim that completed
-    two blocks in the step, for the block that is freed first goes to `high` and loses its key.
-    """
-    config = Config(6, 1, 8, 2, 8, long_prefill_token_threshold=2)
-    low = Request("low", (1, 2, 3, 4), 1, priority=1)
-    high = Request("high", (9,), 2, priority=0)
-    events: list[Event] = [Add(low, Script()), Add(high, Script()), *[StepEvent()] * 3]
-    return Run("published-then-preempted", config, tuple(events), ("ORDER",))
+# --- who is driven through a run ------------------------------------------------------------------
 
 
 class UnderPriority:
@@ -122,36 +76,63 @@ class UnderPriority:
         return self.modules.policies.schedule_under_priority(self.oracle.state, self.lawful)
 
 
-Scheduler = Callable[[Config], Any]
+class Replayable(NamedTuple):
+    """A counterexample that can be replayed, and how.
+
+    build    the run of its numbers
+    case     the same situation for the text as it is, where the obligation must hold
+    policy   whether a priority policy is driven, unlawful for the counterexample
+    quirks   what lets the counterexample in at all
+    """
+
+    expected: Expected
+    build: Callable[[Failure], Run]
+    case: Case
+    policy: bool = False
+    quirks: frozenset[str] = frozenset()
+
+    def broken(self, config: Config) -> Any:
+        """The running spec with the rule broken that the counterexample is about."""
+        modules = self.expected.modules(symbolic=False)
+        if self.policy:
+            return UnderPriority(modules, config, lawful=False)
+        return modules.scheduler.Oracle(config, Profile(PROFILE, self.quirks))
+
+    def as_it_is(self, config: Config) -> Any:
+        """The running spec as it is, or the lawful variant of the policy."""
+        modules = sources.load(symbolic=False)
+        if self.policy:
+            return UnderPriority(modules, config, lawful=True)
+        return modules.scheduler.Oracle(config, PROFILES[PROFILE])
 
 
-def broken_scheduler(expected: Expected) -> Scheduler:
-    """The running spec with the rule broken that the counterexample is about."""
-    modules = expected.modules(symbolic=False)
-    if expected is POLICY:
-        return lambda config: UnderPriority(modules, config, lawful=False)
-    quirks = frozenset({"accepts_unservable"} if expected is DEADLOCK else ())
-    return lambda config: modules.scheduler.Oracle(config, Profile(PROFILE, quirks))
-
-
-def lawful_scheduler(expected: Expected) -> Scheduler:
-    """The running spec as it is, or the lawful variant of a policy."""
-    modules = sources.load(symbolic=False)
-    if expected is POLICY:
-        return lambda config: UnderPriority(modules, config, lawful=True)
-    return lambda config: modules.scheduler.Oracle(config, PROFILES[PROFILE])
-
-
-RUNS: Sequence[tuple[Expected, Callable[[Failure], Run]]] = (
-    (DEDUCTION, deduction),
-    (DEADLOCK, deadlock),
-    (POLICY, policy),
+RUNS: tuple[Replayable, ...] = (
+    Replayable(DEDUCTION, reaching.admission_behind_free_hits, DEDUCTION.case),
+    Replayable(
+        DEADLOCK,
+        reaching.admission_when_idle,
+        reaching.first_request(progress.idle()),
+        quirks=frozenset({"accepts_unservable"}),
+    ),
+    Replayable(
+        POLICY,
+        reaching.grant_taken_back,
+        reaching.taken_back(policing.case("preempt_scheduled_lawfully")),
+        policy=True,
+    ),
+    Replayable(UNCHARGED, reaching.admission_of_two, UNCHARGED.case),
 )
 
 
-def run_of(expected: Expected) -> Run | None:
-    """The run that a counterexample leads to, if it is one of those that do."""
-    for each, build in RUNS:
-        if each is expected and (failure := counterexamples.find(expected)) is not None:
-            return build(failure)
+def run_of_failure(failure: Failure) -> tuple[Run, str] | None:
+    """A run of the text as it is that shows a failed obligation, and what breaks in it, if there is one.
+
+    The counterexample at hand is any state; for a run it is sought again among the states that a run reaches.
+    """
+    for each in RUNS:
+        if each.case.name == failure.case and each.expected.obligation in failure.obligation:
+            found = find(replace(each.expected, case=each.case, change=None))
+            run = None if found is None else each.build(found)
+            if run is not None and (breach := replay(run, each.as_it_is(run.config))):
+                return run, breach
     return None

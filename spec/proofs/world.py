@@ -30,9 +30,6 @@ from spec.vocabulary import Config, EncoderItem, Profile, Request, Status
 
 Term = Any
 
-SMALL = 12
-"""Counterexamples are sought among numbers up to this first."""
-
 FLAGS = ("enable_prefix_caching", "use_eagle", "disable_chunked_mm_input", "use_connector")
 
 
@@ -132,9 +129,6 @@ class World:
             path.mention(kind, name)
         self.assume_invariants()
         self.start, self.sequence = self.cells(), sequence(self)
-        numbers = [term(getattr(self.config, field)) for field in Config.__slots__ if field not in FLAGS]
-        numbers += [length(live.request.prompt_token_ids) for live in (self.own, self.other)]
-        path.small = [each <= SMALL for each in numbers]
 
     def copy(self, path: Path) -> World:
         """The same state at the beginning of another path: terms are shared, containers are not."""
@@ -280,16 +274,19 @@ class World:
 
     # --- what there is -------------------------------------------------------------------------
 
-    def explain(self, model: Any) -> dict[str, tuple[str, str]]:
-        """The numbers of a counterexample in the spec's own words, before and after; arrays are left out."""
+    def told(self) -> dict[str, tuple[Term, Term]]:
+        """The numbers that a counterexample is told in, each before and now; arrays are left out.
+
+        First the configuration, then the state, then whatever else came up.
+        """
         found = {field: term(getattr(self.config, field)) for field in Config.__slots__}
         told = {name: (value, value) for name, value in found.items()}
-        told |= {name: (old, self.cells().get(name, old)) for name, old in self.start.items()}
-        return {
-            name: (str(model.eval(old, model_completion=True)), str(model.eval(new, model_completion=True)))
-            for name, (old, new) in told.items()
-            if not z3.is_array(old) and not z3.is_array(new)
-        }
+        now = self.cells()
+        told |= {name: (old, now.get(name, old)) for name, old in self.start.items()}
+        told = {name: pair for name, pair in told.items() if not any(z3.is_array(each) for each in pair)}
+        shown = {each.get_id() for pair in told.values() for each in pair}
+        rest = {name: each for name, each in self.path.symbols.items() if each.get_id() not in shown}
+        return told | {name: (each, each) for name, each in rest.items()}
 
     def containers(self) -> dict[str, Any]:
         pool = self.state.pool

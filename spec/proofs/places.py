@@ -1,0 +1,39 @@
+"""Where in the text of `spec` a path decides: file, line and what stands there, for people who read a report."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from spec.guards import Guard
+
+HERE = Path(__file__).parent
+MACHINERY = frozenset(
+    str(HERE / f"{module}.py") for module in ("paths", "value", "maps", "lists", "loops", "world", "sources", "places")
+)
+"""Files through which every decision goes, so that they tell nothing about it."""
+
+
+def current_line() -> str:
+    """The line that is being run, innermost first, of a rule of `spec` or of what a proof says in its place."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        file = frame.f_code.co_filename
+        if file not in MACHINERY and file.startswith(str(HERE.parent)):
+            return _told(file, frame.f_lineno) + _conjunct(frame.f_locals)
+        frame = frame.f_back
+    return "?"
+
+
+def _conjunct(names: dict[str, Any]) -> str:
+    """Which conjunct of which guard, for all of them are asked in one line."""
+    guard, conjunct = names.get("self"), names.get("conjunct")
+    return f", {conjunct.name} of {guard.action}" if isinstance(guard, Guard) and conjunct else ""
+
+
+@cache
+def _told(file: str, line: int) -> str:
+    return f"{Path(file).relative_to(HERE.parent.parent)}:{line}: {linecache.getline(file, line).strip().rstrip(':')}"
