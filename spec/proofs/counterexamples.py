@@ -122,9 +122,17 @@ def _premises() -> list[Expected]:
         case = progress.head(premise)
         sentence = "The head alone is refused, or asks for nothing."
         found.append(Expected(case.name, sentence, case, "PROGRESS: the head alone is served"))
+    for premise in list(progress.HEAD_PREMISES)[:2]:
+        case = progress.visit_head(premise)
+        sentence = "Who is visited is preempted itself."
+        found.append(Expected(case.name, sentence, case, "PROGRESS: the head is served"))
     for premise in list(progress.IDLE_PREMISES)[1:]:
         case = progress.idle(premise)
         found.append(Expected(case.name, "The first in line waits.", case, "PROGRESS:"))
+    for premise in progress.RUN_PREMISES:
+        case = progress.run(premise)
+        sentence = "There is no end to the steps of a request."
+        found.append(Expected(case.name, sentence, case, "PROGRESS: the bound on its steps falls"))
     return found
 
 

@@ -8,11 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spec.guards import Guard
-
 HERE = Path(__file__).parent
 MACHINERY = frozenset(
-    str(HERE / f"{module}.py") for module in ("paths", "value", "maps", "lists", "loops", "world", "sources", "places")
+    str(HERE / f"{module}.py")
+    for module in ("paths", "value", "maps", "lists", "queues", "loops", "world", "sources", "places")
 )
 """Files through which every decision goes, so that they tell nothing about it."""
 
@@ -30,8 +29,8 @@ def current_line() -> str:
 
 def _conjunct(names: dict[str, Any]) -> str:
     """Which conjunct of which guard, for all of them are asked in one line."""
-    guard, conjunct = names.get("self"), names.get("conjunct")
-    return f", {conjunct.name} of {guard.action}" if isinstance(guard, Guard) and conjunct else ""
+    conjunct, action = names.get("conjunct"), getattr(names.get("self"), "action", None)
+    return f", {conjunct.name} of {action}" if conjunct and action else ""
 
 
 @cache

@@ -90,16 +90,21 @@ def head(drop: str = "") -> Case:
     return Case(_name("progress.head", drop), act, goals, {"without": without})
 
 
+HEAD_PREMISES: dict[str, Callable[[World], Term]] = {
+    "it is the head": lambda w: w.place == 0,
+    **{name: holds for name, holds in PREMISES.items() if holds is not _runs_alone},
+}
+
+
 def visit_head(drop: str = "") -> Case:
     """The head is granted something whoever runs beside it: the others are preempted before it is its turn."""
-    premises: dict[str, Callable[[World], Term]] = {**PREMISES, "it runs alone": lambda w: w.place == 0}
 
     def act(w: World) -> None:
         w.grants, w.lemmas = [], held_by_own
         w.step.preempted = Tokens(w.path.integer("preempted before"))
         held_by_own(w)
         w.path.assume(nobody_set_aside(w), _first_drafts(w))
-        w.path.assume(*(holds(w) for name, holds in premises.items() if name != drop))
+        w.path.assume(*(holds(w) for name, holds in HEAD_PREMISES.items() if name != drop))
         w.modules.running.visit_one_running(w.state, w.step)
 
     def goals(w: World, _: None) -> Goals:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spec.proofs import lemmas, page
-from spec.proofs.proving import Proved, prove_all, silent_invariants, unreached
+from spec.proofs.proving import Proved, chosen, prove_all, prove_case, silent_invariants, unreached
 from spec.proofs.theorems import CASES, THEOREMS
 
 
@@ -34,6 +34,12 @@ def test_every_theorem_has_obligations(proved: list[Proved]) -> None:
 @pytest.mark.xdist_group("proofs")
 def test_the_page_is_what_is_proved(proved: list[Proved]) -> None:
     assert page.PAGE.read_text() == page.page(proved), "python -m spec.proofs.page writes it anew"
+
+
+def test_a_decision_of_a_guard_names_its_conjunct() -> None:
+    (visit,) = chosen("running.VISIT")
+    told = [decision for path in prove_case(visit).paths for decision in path.decisions]
+    assert any(decision.endswith("budget of visit: yes") for decision in told), told
 
 
 def test_every_invariant_says_something() -> None:
