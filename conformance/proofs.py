@@ -12,7 +12,7 @@ from conformance import trace
 from conformance.lockstep import Level
 from spec.proofs import counterexamples, lemmas, mutation, traces
 from spec.proofs.mutation import Until
-from spec.proofs.proving import Failure, Obligation, Proved, chosen, of_theorem, prove_all, silent_invariants
+from spec.proofs.proving import Failure, Obligation, Proved, chosen, of_theorem, prove_all, silent_invariants, unreached
 from spec.proofs.reaching import Run
 from spec.proofs.theorems import THEOREM_BY_ID
 
@@ -86,7 +86,7 @@ def run(bar: Bar, only: str, with_mutants: bool, all_kills: bool, failures: Path
     report.problems += [f"{each.case}: no input takes the path {path}" for each in proved for path in each.vacuous]
     report.written = _written(report.failures, failures)
     if not only:
-        report.problems += _silent()
+        report.problems += _silent() + [f"no path of any case comes to {outcome}" for outcome in unreached(proved)]
         _counterexamples(report, failures)
         if with_mutants:
             _mutants(bar, report, all_kills)

@@ -96,6 +96,7 @@ def test_a_bar_counts_cases_then_mutants(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setattr(mutation, "mutants", lambda: [])
     monkeypatch.setattr(counterexamples, "EXPECTED", ())
     monkeypatch.setattr(traces, "RUNS", ())
+    monkeypatch.setattr(proofs, "unreached", lambda proved: [])
     assert prove("--failures", str(tmp_path))[0] == 0
     assert bars == [("obligations", 1, [1]), ("mutants", 0, [])]
 

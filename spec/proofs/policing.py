@@ -10,7 +10,7 @@ from spec.proofs.answering import RELEASE
 from spec.proofs.cases import Case, Goals
 from spec.proofs.value import Number, term
 from spec.proofs.world import World
-from spec.vocabulary import Admission, Grant
+from spec.vocabulary import Admission, Grant, Status
 
 Term = Any
 
@@ -41,6 +41,10 @@ def _nothing_written(w: World, entry: Any) -> Goals:
         **frame_of_other(w),
         "BUDGET: the tokens are refunded": term(w.step.budget) == w.before["budget left"] + term(entry.tokens),
         "PREEMPTED: nothing of it is in the plan": w.step.grants == [],
+        "PREEMPTED: the step says so": w.step.preempted == ["own"],
+        "STATE: it waits in front": w.own.status is Status.PREEMPTED
+        and w.state.waiting.joined == [("front", w.own)]
+        and w.own not in w.state.running.present,
     }
 
 

@@ -72,6 +72,55 @@ def drafts(tokens: int, computed: int, known: int) -> bool:
     n = formulas.scheduled_drafts(tokens, computed, known)
     return n >= 0 and (n == 0 or computed + tokens - n == known)
 
+def lesser_and_greater(a: int, b: int) -> bool:
+    """
+    post: _
+    """
+    low, high = formulas.least(a, b), formulas.most(a, b)
+    return low + high == a + b and low <= a <= high and low <= b <= high
+
+def demands(known: int, drafts: int, computed: int) -> bool:
+    """
+    post: _
+    """
+    wanted = formulas.running_demand(known, drafts, computed)
+    return computed + wanted == known + drafts and wanted - drafts == formulas.admission_demand(known, computed)
+
+def one_token_more(scheduled: int, generated: int) -> bool:
+    """
+    post: _
+    """
+    return generated + formulas.rejected_drafts(scheduled, generated) == scheduled + 1
+
+def missing(computed: int, tokens: int, lookahead: int, held: int, size: int) -> bool:
+    """
+    pre: 1 <= size <= 16
+    pre: 0 <= computed <= 100 and 0 <= tokens <= 100 and 0 <= lookahead <= 4
+    post: _
+    """
+    n = formulas.blocks_needed(computed, tokens, lookahead, held, size)
+    wanted = computed + tokens + lookahead
+    return (held + n) * size >= wanted and (held + n - 1) * size < wanted
+
+def taken(needed: int, held: int, longest: int, size: int) -> bool:
+    """
+    pre: 1 <= size <= 16
+    pre: 1 <= longest <= 100
+    post: _
+    """
+    n = formulas.blocks_taken(needed, held, longest, size)
+    return n >= 0 and (n == 0 or n <= needed and (held + n - 1) * size < longest)
+
+def complete(computed: int, tokens: int, drafts: int, size: int) -> bool:
+    """
+    pre: 1 <= size <= 16
+    pre: 0 <= computed <= 100 and 0 <= tokens <= 100 and 0 <= drafts <= 4
+    post: _
+    """
+    n = formulas.complete_blocks(computed, tokens, drafts, size)
+    certain = computed + tokens - drafts
+    return n >= 0 and (n == 0 or n * size <= certain) and (n + 1) * size > certain
+
 def deduction(free: int, evictable: int) -> bool:
     """
     pre: 0 <= evictable <= free
@@ -86,6 +135,9 @@ WRONG = CONTRACTS.replace("(n - 1) * b < a", "n * b > a")
 @pytest.mark.parametrize(("contracts", "verdict"), [(CONTRACTS, 0), (WRONG, 1)], ids=["true", "false"])
 def test_crosshair_agrees(tmp_path: Path, contracts: str, verdict: int) -> None:
     (tmp_path / "contracts.py").write_text(contracts)
-    command = [sys.executable, "-m", "crosshair", "check", "--per_condition_timeout=20", "contracts.py"]
+    options = ["--report_all", "--per_condition_timeout=20"]
+    command = [sys.executable, "-m", "crosshair", "check", *options, "contracts.py"]
     found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert found.returncode == verdict, found.stdout + found.stderr
+    confirmed = found.stdout.count("Confirmed over all paths")
+    assert confirmed == contracts.count("def ") - verdict, found.stdout
