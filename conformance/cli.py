@@ -318,11 +318,13 @@ def prove_the_laws(
     only: Annotated[
         str, typer.Option("--only", metavar="NAME", help="a theorem, or part of the name of an action")
     ] = "",
-    as_json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write everything there")] = None,
+    as_json: Annotated[
+        Path | None,
+        typer.Option(
+            "--json", metavar="FILE", help="write everything there, also every obligation that a mutant breaks"
+        ),
+    ] = None,
     mutants: Annotated[bool, typer.Option(help="also break the actions, to see each proof fail")] = True,
-    all_kills: Annotated[
-        bool, typer.Option("--all-kills", help="prove each mutant in every case, not up to one that fails")
-    ] = False,
     failures: Annotated[Path, typer.Option(metavar="DIR", help="where runs of counterexamples go")] = Path("failures"),
 ) -> None:
     """Prove the laws with Z3, about the very functions that run.
@@ -338,7 +340,7 @@ def prove_the_laws(
         if not proofs.known(only):
             raise BadOption(f"--only {only}: no theorem and no action of that name")
     try:
-        proved = proofs.run(_bar, only, mutants, all_kills, failures)
+        proved = proofs.run(_bar, only, mutants, as_json is not None, failures)
         if as_json is not None:
             as_json.write_bytes(proof_view.as_json(proved))
     except OSError as error:

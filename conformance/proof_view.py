@@ -124,7 +124,7 @@ def _mutants(report: Report) -> Iterator[str]:
     listed = len(report.fates) - killed
     yield f"{len(report.fates)} mutants: {killed} killed, {listed} survive with a reason (docs/theorems.md)"
     if not report.all_kills:
-        yield f"{len(report.kills())} obligations kill in the first case that fails; --all-kills looks at every case"
+        yield f"{len(report.kills())} obligations kill in the first case that fails; --json looks at every case"
         return
     idle = Counter(report.idle().values())
     yield f"{len(report.obligations) - idle.total()} obligations kill a mutant, {idle.total()} kill none (--json):"

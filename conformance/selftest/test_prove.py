@@ -205,9 +205,9 @@ def test_obligations_that_kill_nothing_are_told_with_the_reason(capsys: pytest.C
     }
 
 
-def test_without_all_kills_nobody_is_called_idle(capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_not_every_case_was_tried_nobody_is_called_idle(capsys: pytest.CaptureFixture[str]) -> None:
     row = Obligation("pool.take", "COUNT: kills", "COUNT", "", [OnPath(0, "proved", 1)])
     fate = mutation.Fate(mutation.mutants()[0], ["pool.take"], {"pool.take": ["COUNT: kills"]})
     report = Report([Proved("pool.take", [row])], fates=[fate])
-    assert "--all-kills looks at every case" in shown(report, capsys)[1]
+    assert "--json looks at every case" in shown(report, capsys)[1]
     assert json.loads(proof_view.as_json(report))["obligations"][0]["idle"] is None
