@@ -320,9 +320,7 @@ def prove_the_laws(
     ] = "",
     as_json: Annotated[
         Path | None,
-        typer.Option(
-            "--json", metavar="FILE", help="write everything there, also every obligation that a mutant breaks"
-        ),
+        typer.Option("--json", metavar="FILE", help="write everything there, and all that each mutant breaks"),
     ] = None,
     mutants: Annotated[bool, typer.Option(help="also break the actions, to see each proof fail")] = True,
     failures: Annotated[Path, typer.Option(metavar="DIR", help="where runs of counterexamples go")] = Path("failures"),
