@@ -75,7 +75,8 @@ THEOREMS: tuple[Theorem, ...] = (
     Theorem("OUTPUT", "What is sampled is appended and delivered once, up to the end."),
     Theorem("FINISH", "A stop token ends a request as stop, a cap as length; its id ends once."),
     Theorem(
-        "PROGRESS", "The oldest request is served in every step and its rank falls: each that fits alone finishes."
+        "PROGRESS",
+        "Every step serves the oldest request, and a bound on the steps of any falls: each that fits alone finishes.",
     ),
 )
 
