@@ -12,12 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from spec.proofs import policing, progress, reaching, sources
-from spec.proofs.admitting import CASES as ADMITTING
-from spec.proofs.allocating import CASES as ALLOCATING
-from spec.proofs.cases import Case, ways
+from spec.proofs import reaching
+from spec.proofs.cases import policing, progress
+from spec.proofs.cases.admitting import CASES as ADMITTING
+from spec.proofs.cases.allocating import CASES as ALLOCATING
+from spec.proofs.cases.case import Case, ways
 from spec.proofs.proving import Failure, failure_of
-from spec.proofs.world import World
+from spec.proofs.state.world import World
+from spec.proofs.symbols import sources
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import z3
 
 from spec import counting
 from spec.counting import Claim, Claims
-from spec.proofs.logic import formula, one
+from spec.proofs.symbols.logic import formula, one
 
 Term = Any
 Predicate = Callable[..., Claims]

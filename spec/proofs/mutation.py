@@ -15,10 +15,10 @@ from enum import IntEnum
 from functools import partial
 from typing import Any, NamedTuple
 
-from spec.proofs import sources
-from spec.proofs.cases import ways
-from spec.proofs.paths import Check, Prefix
+from spec.proofs.cases.case import ways
 from spec.proofs.proving import Proved, side_by_side
+from spec.proofs.symbols import sources
+from spec.proofs.symbols.paths import Check, Prefix
 from spec.proofs.theorems import CASES
 
 TOLD = ("fits_without",)

@@ -94,7 +94,8 @@ def _code(rows: list[Obligation]) -> str:
 def _file(name: str) -> str:
     module = name.split(".")[0]
     here = PAGE.parents[1]
-    return next(path for path in (f"spec/{module}.py", f"spec/proofs/{module}.py") if (here / path).exists())
+    folders = ("spec", "spec/proofs", "spec/proofs/cases")
+    return next(path for folder in folders if (here / (path := f"{folder}/{module}.py")).exists())
 
 
 if __name__ == "__main__":

@@ -15,11 +15,12 @@ from typing import NamedTuple, TypeVar
 import z3
 
 from spec.outcomes import OUTCOMES
-from spec.proofs import invariants, sources
-from spec.proofs.cases import Case, Way, ways
-from spec.proofs.paths import Path, Prefix, Reached, running
+from spec.proofs.cases.case import Case, Way, ways
+from spec.proofs.state import invariants
+from spec.proofs.state.world import World
+from spec.proofs.symbols import sources
+from spec.proofs.symbols.paths import Path, Prefix, Reached, running
 from spec.proofs.theorems import CASES, THEOREM_BY_ID, theorem_of
-from spec.proofs.world import World
 
 T = TypeVar("T")
 A = TypeVar("A")

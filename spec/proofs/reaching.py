@@ -15,13 +15,13 @@ import z3
 
 from spec.events import Add, Event, StepEvent
 from spec.model import Script
-from spec.proofs.admitting import demand_stub
-from spec.proofs.answering import fits_alone
-from spec.proofs.cases import Case
-from spec.proofs.invariants import length
+from spec.proofs.cases.admitting import demand_stub
+from spec.proofs.cases.answering import fits_alone
+from spec.proofs.cases.case import Case
 from spec.proofs.proving import Failure
-from spec.proofs.value import term
-from spec.proofs.world import FLAGS, World
+from spec.proofs.state.invariants import length
+from spec.proofs.state.world import FLAGS, World
+from spec.proofs.symbols.value import term
 from spec.vocabulary import Config, Request
 
 Term = Any

@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 from spec.laws import LAW_BY_ID
-from spec.proofs import (
+from spec.proofs.cases import (
     admitting,
     allocating,
     answering,
@@ -21,7 +21,7 @@ from spec.proofs import (
     stepping,
     visiting,
 )
-from spec.proofs.cases import Case
+from spec.proofs.cases.case import Case
 
 CASES: tuple[Case, ...] = (
     *arithmetic.CASES,

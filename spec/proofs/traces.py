@@ -14,11 +14,13 @@ from spec import laws
 from spec.events import Add, StepEvent
 from spec.model import Script, answer
 from spec.observer import Observer
-from spec.proofs import policing, progress, reaching, sources
-from spec.proofs.cases import Case
+from spec.proofs import reaching
+from spec.proofs.cases import policing, progress
+from spec.proofs.cases.case import Case
 from spec.proofs.counterexamples import DEADLOCK, DEDUCTION, POLICY, UNCHARGED, Expected, find
 from spec.proofs.proving import Failure
 from spec.proofs.reaching import Run
+from spec.proofs.symbols import sources
 from spec.vocabulary import PROFILES, Config, Profile, Refused
 
 PROFILE = "vllm-0.8.5"

@@ -11,14 +11,15 @@ import pytest
 import z3
 
 from spec.events import Add
-from spec.proofs import sources, traces, witness
+from spec.proofs import traces
 from spec.proofs.counterexamples import DEADLOCK, DEDUCTION, EXPECTED, POLICY, UNCHARGED, Expected, find
-from spec.proofs.invariants import length
 from spec.proofs.proving import Failure
+from spec.proofs.state.invariants import length
+from spec.proofs.state.world import World
+from spec.proofs.symbols import sources, witness
+from spec.proofs.symbols.value import term
 from spec.proofs.theorems import theorem_of
 from spec.proofs.traces import RUNS, Replayable
-from spec.proofs.value import term
-from spec.proofs.world import World
 from spec.vocabulary import ModelOutput, StepPlan
 
 Extra = Callable[[World], list[Any]]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import z3
 
-from spec.proofs import mutation, sources
-from spec.proofs.cases import ways
-from spec.proofs.paths import Path, running
+from spec.proofs import mutation
+from spec.proofs.cases.case import ways
 from spec.proofs.proving import Proved, prove_all, prove_case
+from spec.proofs.symbols import sources
+from spec.proofs.symbols.paths import Path, running
 from spec.proofs.theorems import CASES
 
 

@@ -11,7 +11,8 @@ import pytest
 from spec import recount
 from spec.model import Script, answer
 from spec.observer import Observer
-from spec.proofs import lemmas, progress
+from spec.proofs import lemmas
+from spec.proofs.cases import progress
 from spec.scheduler import Oracle
 from spec.state import Live, State
 from spec.tests.build import admitted, request

@@ -7,13 +7,13 @@ from typing import Any
 
 import z3
 
-from spec.proofs import invariants
-from spec.proofs.cases import Case, Goals
-from spec.proofs.contracts import unchanged
-from spec.proofs.loops import Invariant
-from spec.proofs.maps import rest
-from spec.proofs.value import Number, term
-from spec.proofs.world import World
+from spec.proofs.cases.case import Case, Goals
+from spec.proofs.state import invariants
+from spec.proofs.state.contracts import unchanged
+from spec.proofs.state.world import World
+from spec.proofs.symbols.loops import Invariant
+from spec.proofs.symbols.maps import rest
+from spec.proofs.symbols.value import Number, term
 
 Term = Any
 

@@ -15,9 +15,9 @@ from typing import Any
 import z3
 
 from spec.counting import counted, inhabited, moved, parted
-from spec.proofs import paths
-from spec.proofs.logic import formula, one
-from spec.proofs.value import Number, term
+from spec.proofs.symbols import paths
+from spec.proofs.symbols.logic import formula, one
+from spec.proofs.symbols.value import Number, term
 
 Term = Any
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import z3
 
-from spec.proofs import step_invariants
-from spec.proofs.invariants import (
+from spec.proofs.state import step_invariants
+from spec.proofs.state.invariants import (
     held_under,
     holders,
     inside,
@@ -18,8 +18,8 @@ from spec.proofs.invariants import (
     refs,
     rightful,
 )
-from spec.proofs.loops import Invariant, Loop
-from spec.proofs.value import Number, term
+from spec.proofs.symbols.loops import Invariant, Loop
+from spec.proofs.symbols.value import Number, term
 
 Term = Any
 World = Any

@@ -7,10 +7,10 @@ from typing import Any
 
 import z3
 
-from spec.proofs.allocating import NUMBERS
-from spec.proofs.cases import Case, Goals
-from spec.proofs.value import Number, term
-from spec.proofs.world import World
+from spec.proofs.cases.allocating import NUMBERS
+from spec.proofs.cases.case import Case, Goals
+from spec.proofs.state.world import World
+from spec.proofs.symbols.value import Number, term
 
 Term = Any
 
@@ -87,7 +87,7 @@ def _footprint(w: World) -> Any:
 
 
 def _fits(w: World, answer: Any) -> Goals:
-    from spec.proofs.answering import fits_alone
+    from spec.proofs.cases.answering import fits_alone
 
     request, blocks = answer
     return {

@@ -11,12 +11,12 @@ from typing import Any
 
 import z3
 
-from spec.proofs import invariants, loop_invariants
-from spec.proofs.invariants import length
-from spec.proofs.lists import Blocks, Tokens
-from spec.proofs.loops import Invariant
-from spec.proofs.value import Number, term
-from spec.proofs.world import World
+from spec.proofs.state import invariants, loop_invariants
+from spec.proofs.state.invariants import length
+from spec.proofs.state.world import World
+from spec.proofs.symbols.lists import Blocks, Tokens
+from spec.proofs.symbols.loops import Invariant
+from spec.proofs.symbols.value import Number, term
 
 Term = Any
 

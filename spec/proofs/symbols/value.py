@@ -10,7 +10,7 @@ from typing import Any
 
 import z3
 
-from spec.proofs import paths
+from spec.proofs.symbols import paths
 
 
 def term(value: Any) -> Any:

@@ -6,21 +6,21 @@ from typing import Any
 
 import z3
 
-from spec.proofs import contracts
-from spec.proofs.allocating import (
+from spec.proofs.cases.allocating import (
     NUMBERS,
     Parts,
     attempt_of,
 )
-from spec.proofs.cases import Case, Goals
-from spec.proofs.contracts import unchanged
-from spec.proofs.invariants import length
-from spec.proofs.lists import Blocks, Tokens
-from spec.proofs.loops import Invariant
-from spec.proofs.numbers import numbers, visited
-from spec.proofs.queues import keeps_order
-from spec.proofs.value import Number, term
-from spec.proofs.world import World
+from spec.proofs.cases.case import Case, Goals
+from spec.proofs.state import contracts
+from spec.proofs.state.contracts import unchanged
+from spec.proofs.state.invariants import length
+from spec.proofs.state.numbers import numbers, visited
+from spec.proofs.state.world import World
+from spec.proofs.symbols.lists import Blocks, Tokens
+from spec.proofs.symbols.loops import Invariant
+from spec.proofs.symbols.queues import keeps_order
+from spec.proofs.symbols.value import Number, term
 from spec.vocabulary import Admission, Grant, Status
 
 Term = Any

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import z3
 
 from spec.counting import counted, moved, occurring, once, parts, referred, standing, summed
-from spec.proofs import paths
-from spec.proofs.logic import formula, one
-from spec.proofs.loops import Loop, Walk
-from spec.proofs.value import Number, term
+from spec.proofs.symbols import paths
+from spec.proofs.symbols.logic import formula, one
+from spec.proofs.symbols.loops import Loop, Walk
+from spec.proofs.symbols.value import Number, term
 
 Term = Any
 

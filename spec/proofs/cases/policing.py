@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.proofs import contracts, loop_invariants
-from spec.proofs.allocating import attempt_of, frame_of_other, grantable
-from spec.proofs.answering import RELEASE
-from spec.proofs.cases import Case, Goals
-from spec.proofs.value import Number, term
-from spec.proofs.world import World
+from spec.proofs.cases.allocating import attempt_of, frame_of_other, grantable
+from spec.proofs.cases.answering import RELEASE
+from spec.proofs.cases.case import Case, Goals
+from spec.proofs.state import contracts, loop_invariants
+from spec.proofs.state.world import World
+from spec.proofs.symbols.value import Number, term
 from spec.vocabulary import Admission, Grant, Status
 
 Term = Any

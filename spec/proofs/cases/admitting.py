@@ -7,8 +7,7 @@ from typing import Any
 
 import z3
 
-from spec.proofs import contracts
-from spec.proofs.allocating import (
+from spec.proofs.cases.allocating import (
     GRANT_PARTS,
     NUMBERS,
     WAITS,
@@ -20,16 +19,17 @@ from spec.proofs.allocating import (
     plan_entry,
     written,
 )
-from spec.proofs.cases import Case, Goals
-from spec.proofs.contracts import unchanged
-from spec.proofs.invariants import length
-from spec.proofs.lists import Blocks, Tokens
-from spec.proofs.loops import Invariant
-from spec.proofs.numbers import admitted, examined, numbers
-from spec.proofs.queues import Bystander, keeps_order, moved
-from spec.proofs.value import Number, term
-from spec.proofs.visiting import capacity, grant_stub, least, needed_blocks, threshold
-from spec.proofs.world import World
+from spec.proofs.cases.case import Case, Goals
+from spec.proofs.cases.visiting import capacity, grant_stub, least, needed_blocks, threshold
+from spec.proofs.state import contracts
+from spec.proofs.state.contracts import unchanged
+from spec.proofs.state.invariants import length
+from spec.proofs.state.numbers import admitted, examined, numbers
+from spec.proofs.state.world import World
+from spec.proofs.symbols.lists import Blocks, Tokens
+from spec.proofs.symbols.loops import Invariant
+from spec.proofs.symbols.queues import Bystander, keeps_order, moved
+from spec.proofs.symbols.value import Number, term
 from spec.vocabulary import Admission, Status
 
 Term = Any

@@ -10,16 +10,16 @@ from typing import Any
 
 import z3
 
-from spec.proofs.allocating import NUMBERS
-from spec.proofs.cases import Case, Goals
-from spec.proofs.contracts import unchanged
-from spec.proofs.invariants import length
-from spec.proofs.lists import Members, Tokens
-from spec.proofs.loops import Invariant
-from spec.proofs.numbers import Numbers, Tally, admitted, become, charged_so_far, examined, numbers, visited
-from spec.proofs.queues import Line
-from spec.proofs.value import Number, term
-from spec.proofs.world import World
+from spec.proofs.cases.allocating import NUMBERS
+from spec.proofs.cases.case import Case, Goals
+from spec.proofs.state.contracts import unchanged
+from spec.proofs.state.invariants import length
+from spec.proofs.state.numbers import Numbers, Tally, admitted, become, charged_so_far, examined, numbers, visited
+from spec.proofs.state.world import World
+from spec.proofs.symbols.lists import Members, Tokens
+from spec.proofs.symbols.loops import Invariant
+from spec.proofs.symbols.queues import Line
+from spec.proofs.symbols.value import Number, term
 from spec.vocabulary import Admission, Grant, ModelOutput, StepPlan
 
 Term = Any

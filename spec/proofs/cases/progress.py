@@ -22,17 +22,17 @@ from typing import Any
 import z3
 
 from spec.counting import referred
-from spec.proofs.admitting import demand_stub
-from spec.proofs.allocating import NUMBERS, WAITS
-from spec.proofs.answering import RELEASE, fits_alone, sampled_behind, stop_stub
-from spec.proofs.cases import Case, Goals
-from spec.proofs.invariants import length, occurrences, refs
-from spec.proofs.lists import Tokens, distinct
-from spec.proofs.logic import formula
-from spec.proofs.pooling import held
-from spec.proofs.value import Number, term
-from spec.proofs.visiting import VISIT_PARTS, nobody_set_aside
-from spec.proofs.world import World
+from spec.proofs.cases.admitting import demand_stub
+from spec.proofs.cases.allocating import NUMBERS, WAITS
+from spec.proofs.cases.answering import RELEASE, fits_alone, sampled_behind, stop_stub
+from spec.proofs.cases.case import Case, Goals
+from spec.proofs.cases.pooling import held
+from spec.proofs.cases.visiting import VISIT_PARTS, nobody_set_aside
+from spec.proofs.state.invariants import length, occurrences, refs
+from spec.proofs.state.world import World
+from spec.proofs.symbols.lists import Tokens, distinct
+from spec.proofs.symbols.logic import formula
+from spec.proofs.symbols.value import Number, term
 from spec.vocabulary import Admission, Grant, ModelOutput, Status
 
 Term = Any

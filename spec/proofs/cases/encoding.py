@@ -6,12 +6,12 @@ from typing import Any
 
 import z3
 
-from spec.proofs.allocating import NUMBERS
-from spec.proofs.cases import Case, Goals
-from spec.proofs.contracts import unchanged
-from spec.proofs.loops import Invariant
-from spec.proofs.value import Number, term
-from spec.proofs.world import World
+from spec.proofs.cases.allocating import NUMBERS
+from spec.proofs.cases.case import Case, Goals
+from spec.proofs.state.contracts import unchanged
+from spec.proofs.state.world import World
+from spec.proofs.symbols.loops import Invariant
+from spec.proofs.symbols.value import Number, term
 
 Term = Any
 

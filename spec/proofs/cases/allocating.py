@@ -7,14 +7,14 @@ from typing import Any
 
 import z3
 
-from spec.proofs import contracts, invariants
-from spec.proofs.cases import Case, Goals
-from spec.proofs.contracts import checked, unchanged
-from spec.proofs.invariants import length
-from spec.proofs.lists import Blocks
-from spec.proofs.loops import Invariant
-from spec.proofs.value import Number, term
-from spec.proofs.world import World
+from spec.proofs.cases.case import Case, Goals
+from spec.proofs.state import contracts, invariants
+from spec.proofs.state.contracts import checked, unchanged
+from spec.proofs.state.invariants import length
+from spec.proofs.state.world import World
+from spec.proofs.symbols.lists import Blocks
+from spec.proofs.symbols.loops import Invariant
+from spec.proofs.symbols.value import Number, term
 from spec.vocabulary import Admission, Status
 
 Term = Any

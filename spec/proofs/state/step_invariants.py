@@ -7,10 +7,10 @@ from typing import Any
 
 import z3
 
-from spec.proofs import invariants
-from spec.proofs.loops import Invariant, Loop
-from spec.proofs.numbers import become, charged_so_far, numbers
-from spec.proofs.value import Number, term
+from spec.proofs.state import invariants
+from spec.proofs.state.numbers import become, charged_so_far, numbers
+from spec.proofs.symbols.loops import Invariant, Loop
+from spec.proofs.symbols.value import Number, term
 
 Term = Any
 World = Any

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import z3
 
-from spec.proofs import paths
-from spec.proofs.invariants import length
-from spec.proofs.lists import Tokens
-from spec.proofs.loops import Loop, Walk
-from spec.proofs.value import Number, term
+from spec.proofs.state.invariants import length
+from spec.proofs.symbols import paths
+from spec.proofs.symbols.lists import Tokens
+from spec.proofs.symbols.loops import Loop, Walk
+from spec.proofs.symbols.value import Number, term
 from spec.vocabulary import Grant
 
 Term = Any

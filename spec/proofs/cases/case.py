@@ -15,8 +15,8 @@ from typing import Any
 
 import z3
 
-from spec.proofs.paths import Check, Cut, Endless, Infeasible, Path, Prefix, explore, running
-from spec.proofs.world import World
+from spec.proofs.state.world import World
+from spec.proofs.symbols.paths import Check, Cut, Endless, Infeasible, Path, Prefix, explore, running
 
 Term = Any
 Goals = dict[str, Term]

@@ -23,11 +23,11 @@ from typing import Any
 import z3
 
 import spec
-from spec.proofs import paths
-from spec.proofs.lists import Blocks, Folding, Members, Rounds, Tokens
-from spec.proofs.loops import another_round
-from spec.proofs.queues import Line
-from spec.proofs.value import Number, Truth, number, term
+from spec.proofs.symbols import paths
+from spec.proofs.symbols.lists import Blocks, Folding, Members, Rounds, Tokens
+from spec.proofs.symbols.loops import another_round
+from spec.proofs.symbols.queues import Line
+from spec.proofs.symbols.value import Number, Truth, number, term
 
 FOLDER = Path(spec.__file__).parent
 MODULES = (

@@ -6,17 +6,17 @@ from typing import Any
 
 import z3
 
-from spec.proofs.allocating import NUMBERS, WAITS
-from spec.proofs.cases import Case, Goals
-from spec.proofs.contracts import checked, release_table, release_table_stub, unchanged
-from spec.proofs.invariants import length
-from spec.proofs.keys import WORD
-from spec.proofs.lists import Tokens
-from spec.proofs.loops import Invariant, frozen
-from spec.proofs.numbers import Tally
-from spec.proofs.queues import keeps_order, moved, sequence
-from spec.proofs.value import Number, Truth, term
-from spec.proofs.world import World
+from spec.proofs.cases.allocating import NUMBERS, WAITS
+from spec.proofs.cases.case import Case, Goals
+from spec.proofs.state.contracts import checked, release_table, release_table_stub, unchanged
+from spec.proofs.state.invariants import length
+from spec.proofs.state.numbers import Tally
+from spec.proofs.state.world import World
+from spec.proofs.symbols.keys import WORD
+from spec.proofs.symbols.lists import Tokens
+from spec.proofs.symbols.loops import Invariant, frozen
+from spec.proofs.symbols.queues import keeps_order, moved, sequence
+from spec.proofs.symbols.value import Number, Truth, term
 from spec.vocabulary import Admission, Finish, FinishReason, Grant, ModelOutput, Refused, Request, Status
 
 Term = Any

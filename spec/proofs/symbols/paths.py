@@ -18,8 +18,8 @@ from typing import Any
 
 import z3
 
-from spec.proofs import places, witness
-from spec.proofs.witness import Witness
+from spec.proofs.symbols import places, witness
+from spec.proofs.symbols.witness import Witness
 
 RLIMIT = 6_000_000
 """Solver resources for one question; a question that needs more is `unknown`, and that is a failure."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import z3
 
-from spec.proofs.loops import Loop, Walk
-from spec.proofs.value import Number, term
+from spec.proofs.symbols.loops import Loop, Walk
+from spec.proofs.symbols.value import Number, term
 
 Term = Any
 World = Any

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 import z3
 
 from spec import validity
-from spec.proofs import invariants, loop_invariants, step_invariants
-from spec.proofs.invariants import length
-from spec.proofs.keys import KEY_OF, NEW_KEY, WORD, key_axiom
-from spec.proofs.lists import Blocks, Members, Tokens
-from spec.proofs.loops import Invariant, Loop
-from spec.proofs.maps import Cells, Holders, Keys, Queue
-from spec.proofs.paths import Path
-from spec.proofs.queues import Line, sequence
-from spec.proofs.value import Number, Truth, term
+from spec.proofs.state import invariants, loop_invariants, step_invariants
+from spec.proofs.state.invariants import length
+from spec.proofs.symbols.keys import KEY_OF, NEW_KEY, WORD, key_axiom
+from spec.proofs.symbols.lists import Blocks, Members, Tokens
+from spec.proofs.symbols.loops import Invariant, Loop
+from spec.proofs.symbols.maps import Cells, Holders, Keys, Queue
+from spec.proofs.symbols.paths import Path
+from spec.proofs.symbols.queues import Line, sequence
+from spec.proofs.symbols.value import Number, Truth, term
 from spec.vocabulary import Config, EncoderItem, Profile, Request, Status
 
 Term = Any

@@ -8,11 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-MACHINERY = frozenset(
-    str(HERE / f"{module}.py")
-    for module in ("paths", "value", "maps", "lists", "queues", "loops", "world", "sources", "places")
-)
+import spec
+
+SPEC = Path(spec.__file__).parent
+MACHINERY = (str(Path(__file__).parent), str(SPEC / "proofs" / "state" / "world.py"))
 """Files through which every decision goes, so that they tell nothing about it."""
 
 
@@ -21,7 +20,7 @@ def current_line() -> str:
     frame = sys._getframe(1)
     while frame.f_back is not None:
         file = frame.f_code.co_filename
-        if file not in MACHINERY and file.startswith(str(HERE.parent)):
+        if file.startswith(str(SPEC)) and not file.startswith(MACHINERY):
             return _told(file, frame.f_lineno) + _conjunct(frame.f_locals)
         frame = frame.f_back
     return "?"
@@ -35,4 +34,4 @@ def _conjunct(names: dict[str, Any]) -> str:
 
 @cache
 def _told(file: str, line: int) -> str:
-    return f"{Path(file).relative_to(HERE.parent.parent)}:{line}: {linecache.getline(file, line).strip().rstrip(':')}"
+    return f"{Path(file).relative_to(SPEC.parent)}:{line}: {linecache.getline(file, line).strip().rstrip(':')}"

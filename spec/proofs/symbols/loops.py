@@ -14,8 +14,8 @@ from typing import Any
 
 import z3
 
-from spec.proofs import paths
-from spec.proofs.value import Number
+from spec.proofs.symbols import paths
+from spec.proofs.symbols.value import Number
 
 Term = Any
 Facts = dict[str, dict[str, Callable[[Any], Term]]]

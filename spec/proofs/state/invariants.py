@@ -11,10 +11,10 @@ from typing import Any
 import z3
 
 from spec.counting import parts, referred
-from spec.proofs.keys import KEY_CONTENT, KEY_DEPTH, KEY_OF, WORD
-from spec.proofs.logic import formula
-from spec.proofs.loops import frozen
-from spec.proofs.value import term
+from spec.proofs.symbols.keys import KEY_CONTENT, KEY_DEPTH, KEY_OF, WORD
+from spec.proofs.symbols.logic import formula
+from spec.proofs.symbols.loops import frozen
+from spec.proofs.symbols.value import term
 from spec.vocabulary import RESERVED_BLOCK, Status
 
 __all__ = ["each", "frozen", "plain"]
