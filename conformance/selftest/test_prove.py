@@ -140,7 +140,7 @@ def test_unknown_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_the_solver_cannot_decide_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spec.proofs.paths.RLIMIT", 1)
+    monkeypatch.setattr("spec.proofs.symbols.paths.RLIMIT", 1)
     proved = proving.prove_case(proving.chosen("formulas.ceil_div")[0])
     assert {failure.verdict for failure in proved.failures} == {"unknown"}
     assert {row.verdict for row in proved.obligations} == {"unknown"}
