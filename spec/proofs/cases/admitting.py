@@ -92,10 +92,8 @@ def _ask(w: World) -> Any:
 
 
 def _asked(w: World, a: Any) -> Goals:
-    counted = a.hits.totals[0][1] if isinstance(a.hits, Blocks) and a.hits.totals else z3.IntVal(0)
-    none = isinstance(a.hits, list) or bool(a.hits.totals)
     return {
-        "POOL: free hits are counted": none and term(a.evictable) == counted,
+        "POOL: free hits are counted": contracts.counted(a),
         **_answered(w, a),
         **unchanged(w, w.before, Invariant([w.own.keys])),
     }
@@ -183,7 +181,7 @@ def demand_stub(w: World, state: Any, step: Any, live: Any) -> Any:
     w.path.require("PROGRESS: budget is left (needed by demand_of_waiting)", term(step.budget) >= 1)
     a = attempt_of(w, Number(w.path.integer("computed")))
     a.hits = contracts.longest_hit_stub(w, state, live)
-    a.evictable = w.modules.pool.evictable(state.pool, a.hits) if a.hits else 0
+    a.evictable = w.modules.pool.evictable(state.pool, a.hits)
     a.external, a.needed = Number(w.path.integer("external")), Number(w.path.integer("needed"))
     goals = _answered(w, a)
     if live.request.items:
@@ -200,10 +198,8 @@ def _grant_admission(w: World) -> Any:
     """As `admit_one` calls it: own runs by now, its computed tokens are its hits and external tokens."""
     a = attempt_of(w, Number(w.path.integer("computed")))
     adopt(w, a)
-    hits = a.hits
-    w.path.assume(a.computed.term >= hits.size * w.block_size, a.computed.term >= 0, hits.size <= w.own.keys.size)
-    if not w.state.config.enable_prefix_caching:
-        w.path.assume(hits.size == 0)
+    behind_the_hits = length(a.hits) * w.block_size
+    w.path.assume(a.computed.term >= behind_the_hits)
     w.own.status, w.own.computed = Status.RUNNING, a.computed
     grantable(w, a)
     w.path.assume(a.computed.term + a.tokens.term <= term(w.own.known))
@@ -212,7 +208,7 @@ def _grant_admission(w: World) -> Any:
     w.before, w.has_before = w.cells(), w.state.pool.key_of.has
     w.admission = Admission.RESUMED if w.path.choose(w.path.truth("was preempted")) else Admission.NEW
     w.modules.allocation.grant(a, w.admission)
-    written(w, a)
+    written(w, a, behind_the_hits)
     return a
 
 

@@ -12,7 +12,6 @@ from spec.proofs.state import contracts, invariants
 from spec.proofs.state.contracts import checked, unchanged
 from spec.proofs.state.invariants import length
 from spec.proofs.state.world import World
-from spec.proofs.symbols.lists import Blocks
 from spec.proofs.symbols.loops import Invariant
 from spec.proofs.symbols.value import Number, term
 from spec.vocabulary import Admission, Status
@@ -47,9 +46,8 @@ def adopt(w: World, a: Any) -> None:
     """Own comes from the waiting queue with hits; its computed tokens were set by the admission."""
     live = w.own
     w.path.assume(length(live.table) == 0, term(live.published) == 0)
-    hits = Blocks.fresh("hits")
-    contracts.assumed(w, contracts.longest_hit(w, hits))
-    a.hits, a.evictable = hits, w.modules.pool.evictable(w.state.pool, hits)
+    a.hits = contracts.longest_hit_stub(w, w.state, live)
+    a.evictable = w.modules.pool.evictable(w.state.pool, a.hits)
 
 
 def _extended(w: World, a: Any) -> Goals:
@@ -110,12 +108,11 @@ def granted(w: World, a: Any, admission: Admission) -> Any:
     """Grants, then lets the step in flight write what was granted."""
     w.before, w.has_before = w.cells(), w.state.pool.key_of.has
     w.modules.allocation.grant(a, admission)
-    written(w, a)
+    written(w, a, term(a.computed))
     return a
 
 
-def written(w: World, a: Any) -> None:
-    start = length(a.hits) * w.block_size if isinstance(a.hits, Blocks) else term(a.computed)
+def written(w: World, a: Any, start: Term) -> None:
     w.own.end = term(a.computed) + term(a.tokens)
     w.first_written = start
     w.write(w.own, start, w.own.end)

@@ -88,9 +88,8 @@ def ways(
             path.check(f"STATE: raises nothing ({type(error).__name__}: {error})", z3.BoolVal(False))
 
     for path in explore(start, run, prefixes):
-        if path.reached or path.checks:
-            possible = verdicts_only or path.possible()
-            yield Way(tuple(path.world.state.log), path.told_decisions(), path.checks, possible)
+        possible = path.reached and (verdicts_only or path.possible())
+        yield Way(tuple(path.world.state.log), path.told_decisions(), path.checks, possible)
 
 
 @contextmanager

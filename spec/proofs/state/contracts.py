@@ -55,12 +55,23 @@ def hits_of(attempt: Any) -> tuple[Term, Callable[[Term], Term], Callable[[Term]
     return hits.size, lambda b: hits.count[b], lambda b: hits.where[b]
 
 
+def counted(attempt: Any) -> Term:
+    """Whether the free hits of an attempt were counted: there are none, or a sum over them was asked for."""
+    hits = attempt.hits
+    totals = [] if isinstance(hits, (list, tuple)) else [total for _, total in hits.totals]
+    if totals:
+        return term(attempt.evictable) == totals[0]
+    number, *_ = hits_of(attempt)
+    return z3.And(number == 0, term(attempt.evictable) == 0)
+
+
 def extend_table_needs(w: World, a: Any) -> dict[str, Term]:
     """The pool has what is missing, and what is missing covers the tokens (ALLOC-A)."""
     number, *_ = hits_of(a)
     held, needed, free = length(w.own.table) + number, term(a.needed), w.state.pool.free.size
     wanted = wanted_slots(w, a)
     return {
+        "POOL: free hits are counted": counted(a),
         "POOL: what is missing is there": z3.Or(needed <= 0, needed + term(a.evictable) <= free),
         "COVER: what is missing covers the tokens": (held + needed) * w.block_size >= wanted,
         "COVER: and is not more": (held + needed - 1) * w.block_size < wanted,

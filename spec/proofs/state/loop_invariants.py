@@ -29,11 +29,13 @@ def _adopting(w: World, loop: Loop) -> Invariant:
     """Each hit that came by has one more reference, and left the free queue if it was in it."""
     pool, hits = w.state.pool, loop.over
     refs_before, free_before = pool.refs.values, pool.free.size
-    whole = [amount for _, amount in hits.totals]
+    evictable = [amount for _, amount in hits.totals]
     return Invariant(
         [pool.refs, pool.free],
         plain=lambda: {
-            "POOL: free hits are used up": pool.free.size == free_before - whole[0] + loop.sums[0],
+            "POOL: free hits are used up": pool.free.size == free_before
+            - sum(evictable, z3.IntVal(0))
+            + sum(loop.sums, z3.IntVal(0)),
         },
         each={
             "block": {

@@ -184,11 +184,10 @@ class Element:
 
     def __next__(self) -> Number:
         folding = Folding.active[-1]
-        if folding.over is not None:
+        if folding.over is not None or not self.of:
             raise StopIteration
         path = paths.current()
         folding.over, folding.element = self.of, path.integer("element")
-        # It need not be inside: the sum is used at elements only.
         path.assume(self.of.count[folding.element] >= 1)
         path.mention(self.of.kind, folding.element)
         return Number(folding.element)
