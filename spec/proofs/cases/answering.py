@@ -10,7 +10,7 @@ from spec.proofs.cases.allocating import NUMBERS, WAITS
 from spec.proofs.cases.case import Case, Goals
 from spec.proofs.state.contracts import checked, release_table, release_table_stub, unchanged
 from spec.proofs.state.invariants import length
-from spec.proofs.state.numbers import Tally
+from spec.proofs.state.numbers import Tally, numbers
 from spec.proofs.state.world import World
 from spec.proofs.symbols.keys import WORD
 from spec.proofs.symbols.lists import Tokens
@@ -24,13 +24,14 @@ Term = Any
 # --- the model's answer --------------------------------------------------------------------------
 
 
+def ends_text(w: World, token: Term) -> Term:
+    request = w.own.request
+    return z3.And(token == term(request.eos_token_id), z3.Not(term(request.ignore_eos)))
+
+
 def stops(w: World, token: Term) -> tuple[Term, Term]:
     """Whether a token ends the own request as a stop, and whether as a length (FIN-1)."""
-    request = w.own.request
-    stop = z3.Or(
-        z3.And(token == term(request.eos_token_id), z3.Not(term(request.ignore_eos))),
-        request.stop_token_ids.member[token],
-    )
+    stop = z3.Or(ends_text(w, token), w.own.request.stop_token_ids.member[token])
     return stop, z3.And(z3.Not(stop), term(w.own.known) >= term(w.own.limit))
 
 
@@ -45,8 +46,13 @@ def _stopped(w: World, answer: Any) -> Goals:
     token, end = answer
     stop, capped = stops(w, token.term)
     expected = {None: z3.Not(z3.Or(stop, capped)), FinishReason.STOP: stop, FinishReason.LENGTH: capped}
+    named = z3.And(stop, z3.Not(ends_text(w, token.term)))
     return {
         "FINISH: a stop token ends it as stop, a cap as length": expected[end and end.reason],
+        "FINISH: it tells who ended": end is None or end.request_id == "own",
+        "FINISH: and the stop token, but not an end of text": named
+        if end is not None and end.stop_token is token
+        else z3.And(z3.Not(named), end is None or end.stop_token is None),
         **unchanged(w, w.before, Invariant([])),
     }
 
@@ -200,14 +206,14 @@ def _added(w: World, answer: Any) -> Goals:
     prompt, longest = length(request.prompt_token_ids), term(w.config.max_model_len)
     limit = prompt + term(request.max_tokens)
     frame = Invariant([], {"waiting": lambda: None})
-    waits = Status.WAITING_FOR_GRAMMAR if term(request.needs_grammar) is None else new.status
     return {
         "PROGRESS: accepted if and only if it fits alone": z3.And(z3.Not(live), fits),
-        "STATE: it waits at the back": waiting.joined == [("back", new)] and new.status is waits,
+        "STATE: it waits at the back": waiting.joined == [("back", new)],
         "STATE: its grammar is waited for": term(request.needs_grammar)
         if new.status is Status.WAITING_FOR_GRAMMAR
         else z3.And(z3.Not(term(request.needs_grammar)), new.status is Status.WAITING),
-        "COUNT: it holds nothing": len(new.table) == 0 and new.published == 0 and new.computed == 0,
+        "COUNT: it holds nothing": (new.table, new.published, new.computed, new.cached) == ([], 0, 0, set()),
+        "STATE: nothing of it is known but its prompt": (new.keys, new.drafts, new.grammar_ready) == ([], (), False),
         "LENGTH: it knows its prompt, up to its limit": z3.And(
             term(new.known) == prompt, term(new.limit) == z3.If(limit <= longest, limit, longest)
         ),
@@ -283,6 +289,7 @@ def _close(w: World) -> Any:
     granted.own = place, Grant("own", Admission.RUNNING, w.own.computed, tokens, ())  # type: ignore[arg-type]
     granted.other = Grant("other", Admission.RUNNING, w.other.computed, some, ())
     w.state.finished, w.state.freed = ["b", "a"], [("a", 1), ("a", 0)]
+    w.step.preempted, w.begun = ["c"], numbers(w)
     w.before = w.cells()
     plan = w.modules.scheduler.close_step(w.state, w.step)
     w.step.skipped.clear()  # the step is over
@@ -300,6 +307,8 @@ def _closed(w: World, answer: Any) -> Goals:
         "FINISH: ids are told once": plan.finished == ("a", "b") and w.state.finished == [],
         "CAPS: freed items are told once": plan.freed_items == (("a", 0), ("a", 1)) and w.state.freed == [],
         "BUDGET: the plan holds the grants": plan.grants is w.step.grants,
+        "PREEMPTED: the plan says who": plan.preempted == ("c",),
+        "STATE: nobody is lost": w.state.waiting.size == w.begun.waiting + w.begun.aside,
         **unchanged(w, w.before, frame),
     }
 

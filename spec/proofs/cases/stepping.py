@@ -47,13 +47,13 @@ def _promised(w: World, promise: Callable[[Numbers, Numbers], dict[str, Term]]) 
 
 
 def visit_stub(w: World, state: Any, step: Any) -> None:
-    """A visit; the head is served (`progress.visit_head`, whose premises PROGRESS has)."""
+    """A visit; where PROGRESS has its premises the head is served (`progress.visit_head`)."""
     before = numbers(w)
     w.path.require("STATE: somebody is left to visit", before.visited < before.running)
     w.path.require("BUDGET: there is some left to visit with", before.budget >= 1)
     w.path.require("ORDER: nobody is set aside (needed by visit_one_running)", before.aside == 0)
     w.path.assume(*visited(before, now := become(w)).values())
-    w.path.assume(z3.Implies(before.visited == 0, now.grants == before.grants + 1))
+    w.path.assume(z3.Implies(z3.And(w.progresses, before.visited == 0), now.grants == before.grants + 1))
     own = z3.And(before.visited == w.own_place, now.grants > before.grants)
     w.own_grants = w.own_grants + z3.If(own, 1, 0)
 
@@ -70,13 +70,13 @@ def examine_stub(w: World, state: Any, step: Any) -> bool:
 
 
 def admit_stub(w: World, state: Any, step: Any) -> Any:
-    """An admission, or a refusal; nobody is refused while nobody runs (`progress.idle`)."""
+    """An admission, or a refusal; where PROGRESS has its premises only while somebody runs (`progress.idle`)."""
     before = numbers(w)
     w.path.require("STATE: somebody waits to be admitted", before.waiting >= 1)
     w.path.require("BUDGET: there is some left to admit with", before.budget >= 1)
     w.path.require("STATE: it passed its examination", z3.BoolVal(w.passed))
     w.path.require("SEATS: there is one left", before.running < term(w.config.max_num_seqs))
-    granted = w.path.choose(z3.Or(before.running == 0, w.path.truth("admitted")))
+    granted = w.path.choose(z3.Or(z3.And(w.progresses, before.running == 0), w.path.truth("admitted")))
     _promised(w, lambda before, now: admitted(w, before, now, granted))
     w.own_grants = w.own_grants + z3.If(z3.And(w.ahead == 0, granted), 1, 0)
     w.ahead = w.ahead - (1 if granted else 0)
@@ -92,7 +92,7 @@ def _schedule(w: World) -> Any:
     w.own_place, w.ahead, w.own_grants = running.places[w.own], w.path.integer("ahead"), z3.IntVal(0)
     waits = waiting.inside(w.ahead)
     w.path.assume(z3.If(runs, w.ahead == -1, z3.And(waits, w.own_place < 0)))
-    w.passed = False
+    w.passed, w.progresses = False, w.path.truth("PROGRESS has its premises")
     w.eligible = z3.And(waits, w.path.truth("own is eligible"))
     w.first = z3.And(w.eligible, w.ahead == 0, running.size == 0)
     w.begun = numbers(w)
@@ -115,9 +115,11 @@ def _scheduled(w: World, now: Numbers) -> Goals:
             now.preempted == 0, now.running + now.preempted == before.running
         ),
         "PROGRESS: a step with runnable work grants something": z3.Implies(
-            z3.Or(before.running >= 1, w.eligible), now.grants >= 1
+            z3.And(w.progresses, z3.Or(before.running >= 1, w.eligible)), now.grants >= 1
         ),
-        "PROGRESS: the head is granted something": z3.Implies(z3.Or(w.own_place == 0, w.first), w.own_grants == 1),
+        "PROGRESS: the head is granted something": z3.Implies(
+            z3.And(w.progresses, z3.Or(w.own_place == 0, w.first)), w.own_grants == 1
+        ),
     }
 
 
@@ -135,7 +137,8 @@ STEP_PARTS: dict[str, Callable[..., Any]] = {
 
 
 def settle_stub(w: World, state: Any, live: Any, entry: Any, output: Any, emitted: Any) -> Any:
-    """Settles one request: it may end, and something may be delivered."""
+    """Settles one request by its own grant: it may end, and something may be delivered."""
+    w.path.require("OUTPUT: it is settled by its own grant", z3.BoolVal(entry.request_id == live.request.request_id))
     ends = w.path.choose(w.path.truth("ends"))
     if live is w.own:
         w.path.require("OUTPUT: nobody is settled twice", z3.Not(w.settled))
@@ -143,13 +146,14 @@ def settle_stub(w: World, state: Any, live: Any, entry: Any, output: Any, emitte
     w.head_ended = z3.Or(w.head_ended, z3.And(state.running.places[live] == 0, ends))
     if w.path.choose(w.path.truth("something is delivered")):
         emitted.append(entry)
+        w.delivered = w.delivered + 1
     return "end" if ends else None
 
 
 def _commit(w: World) -> Any:
     granted = [name for name in ("own", "other") if w.path.choose(w.path.truth(f"{name} was granted something"))]
     w.granted, w.settled, w.ended = z3.BoolVal("own" in granted), z3.BoolVal(False), z3.BoolVal(False)
-    w.head_ended = z3.BoolVal(False)
+    w.head_ended, w.delivered = z3.BoolVal(False), z3.IntVal(0)
     w.before, w.ran = w.cells(), w.state.running.size
     entries = tuple(Grant(name, Admission.RUNNING, 0, 1, ()) for name in granted)
     return w.modules.outcome.commit(w.state, StepPlan(entries), ModelOutput({}, {}))
@@ -162,6 +166,7 @@ def _committed(w: World, result: Any) -> Goals:
         "STATE: who ran still runs or has finished": running.size + length(result.finished) == w.ran,
         "FINISH: own still runs unless it has ended": runs == z3.Not(w.ended),
         "OUTPUT: own is settled if it was granted something": w.settled == w.granted,
+        "OUTPUT: what is delivered is told": length(result.emitted) == w.delivered,
         "OUTPUT: at most one delivery for each": length(result.emitted) <= w.ran,
         "ORDER: the place of nobody rises": z3.Implies(runs, z3.And(place >= 0, place <= w.place)),
         "PROGRESS: it falls when the head ends": z3.Implies(z3.And(runs, w.head_ended, w.place >= 1), place < w.place),

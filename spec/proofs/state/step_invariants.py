@@ -73,8 +73,10 @@ def visiting(w: World) -> Invariant:
             "STATE: own is granted something once, when it is visited": z3.And(
                 w.own_grants >= 0, w.own_grants <= z3.If(z3.And(w.own_place >= 0, w.own_place < now.visited), 1, 0)
             ),
-            "PROGRESS: the head is served first": z3.Or(start.running == 0, served),
-            "PROGRESS: if it is own, own": z3.Implies(z3.And(w.own_place == 0, now.visited >= 1), w.own_grants == 1),
+            "PROGRESS: the head is served first": z3.Implies(w.progresses, z3.Or(start.running == 0, served)),
+            "PROGRESS: if it is own, own": z3.Implies(
+                z3.And(w.progresses, w.own_place == 0, now.visited >= 1), w.own_grants == 1
+            ),
         }
 
     def rank() -> Term:
@@ -106,9 +108,11 @@ def admitting(w: World) -> Invariant:
                 w.ahead < now.waiting, w.own_grants >= granted, w.own_grants <= z3.If(w.ahead >= 0, 0, 1)
             ),
             "PROGRESS: own, if it is the first of all, still waits or is served": z3.Implies(
-                w.first, z3.Or(w.own_grants == 1, z3.And(w.ahead == 0, now.running == 0))
+                z3.And(w.progresses, w.first), z3.Or(w.own_grants == 1, z3.And(w.ahead == 0, now.running == 0))
             ),
-            "PROGRESS: who runs first is served": z3.Or(now.running == 0, now.grants >= 1),
+            "PROGRESS: who runs first is served": z3.Implies(
+                w.progresses, z3.Or(now.running == 0, now.grants >= 1)
+            ),
             "PROGRESS: an eligible one still waits, or somebody runs": z3.Implies(
                 w.eligible, z3.Or(now.running >= 1, w.ahead >= 0)
             ),
@@ -166,7 +170,7 @@ def committing(w: World, loop: Loop) -> Invariant:
         still.havoc()
         finished.size, emitted.size = w.path.integer("finished"), w.path.integer("emitted")
         w.settled, w.ended = w.path.truth("own was settled"), w.path.truth("own has ended")
-        w.head_ended = w.path.truth("the head has ended")
+        w.head_ended, w.delivered = w.path.truth("the head has ended"), w.path.integer("delivered")
 
     def facts() -> dict[str, Term]:
         came_by = w.place < loop.index
@@ -177,6 +181,7 @@ def committing(w: World, loop: Loop) -> Invariant:
             "FINISH: own still runs unless it has ended": runs == z3.And(came_by, z3.Not(w.ended)),
             "FINISH: it ends when it is settled": z3.Implies(w.ended, w.settled),
             "OUTPUT: own is settled once, if it was granted something": w.settled == z3.And(came_by, w.granted),
+            "OUTPUT: what is delivered is told": emitted.size == w.delivered,
             "OUTPUT: at most one delivery for each": emitted.size <= loop.index,
             "ORDER: the place of nobody rises": z3.Implies(runs, z3.And(place <= w.place, still.inside(place))),
             "PROGRESS: it falls when the head ends": z3.And(
