@@ -59,8 +59,9 @@ def _open(w: World, refusal: Any) -> Goals:
 
 
 def _examine(w: World) -> Any:
-    if w.path.choose(w.path.truth("waits for its grammar")):
-        w.own.status = Status.WAITING_FOR_GRAMMAR
+    for status in (Status.PREEMPTED, Status.WAITING_FOR_GRAMMAR):
+        if w.own.status is Status.WAITING and w.path.choose(w.path.truth(status.value)):
+            w.own.status = status
     w.status, w.before, w.numbers = w.own.status, w.cells(), numbers(w)
     return w.modules.waiting.examine_one(w.state, w.step)
 
@@ -76,9 +77,8 @@ def _examined(w: World, passed: bool) -> Goals:
         "SEATS: passes if and only if grammar and adapter allow": right if passed else z3.Not(right),
         "STATE: set aside, or still in front": (w.own in w.state.waiting.present) == passed
         and w.step.skipped.present == ([] if passed else [w.own]),
-        "STATE: a grammar that is ready was noticed": (w.own.status is Status.WAITING)
-        if passed
-        else (w.own.status is w.status),
+        "STATE: a grammar that is ready was noticed": w.own.status
+        is (Status.WAITING if passed and w.status is Status.WAITING_FOR_GRAMMAR else w.status),
         **keeps_order(w),
         **examined(w.numbers, numbers(w), passed),
         **unchanged(w, w.before, frame),
@@ -203,7 +203,7 @@ def _grant_admission(w: World) -> Any:
     w.own.status, w.own.computed = Status.RUNNING, a.computed
     grantable(w, a)
     w.path.assume(a.computed.term + a.tokens.term <= term(w.own.known))
-    a.needed = Number(w.path.integer("needed"))
+    a.needed, a.external = Number(w.path.integer("needed")), Number(w.path.integer("external"))
     w.path.assume(*contracts.extend_table_needs(w, a).values())
     w.before, w.has_before = w.cells(), w.state.pool.key_of.has
     w.admission = Admission.RESUMED if w.path.choose(w.path.truth("was preempted")) else Admission.NEW
@@ -216,18 +216,15 @@ def _granted(w: World, a: Any) -> Goals:
     goals = plan_entry(w, a)
     goals.pop("LAST: drafts are what stands behind the known tokens")
     goals.pop("KEY: drafts complete no block")
-    entry = w.step.grants[-1]
-    hits = length(a.hits)
+    entry, hits = w.step.grants[-1], length(a.hits)
     return {
         **w.holds_now(),
         **goals,
         **frame_of_other(w),
         "LAST: drafts wait": length(entry.drafts) == 0,
-        "STATE: the plan says how it came": entry.admission is w.admission,
         "KEY: only complete blocks are published": z3.Or(
             term(w.own.published) * w.block_size <= w.own.end, term(w.own.published) == hits
         ),
-        "CONTENT: the plan names the whole table": length(entry.blocks) == length(w.own.table),
     }
 
 

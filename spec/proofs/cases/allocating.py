@@ -35,9 +35,8 @@ def _extend(admission: bool) -> Any:
             adopt(w, a)
         a.needed = Number(w.path.integer("needed"))
         w.path.assume(*contracts.extend_table_needs(w, a).values())
-        w.before, w.promise = w.cells(), contracts.extend_table(w, a)
-        w.modules.allocation._extend_table(a)
-        return a
+        w.before, w.promise, w.held = w.cells(), contracts.extend_table(w, a), contracts.held_with_hits(w, a)
+        return w.modules.allocation._extend_table(a)
 
     return act
 
@@ -50,7 +49,11 @@ def adopt(w: World, a: Any) -> None:
     a.evictable = w.modules.pool.evictable(w.state.pool, a.hits)
 
 
-def _extended(w: World, a: Any) -> Goals:
+def _extended(w: World, blocks: Any) -> Goals:
+    return {**_kept_promise(w, blocks), **checked(w, contracts.taken(w, w.held, blocks))}
+
+
+def _kept_promise(w: World, _: Any) -> Goals:
     return {**checked(w, w.promise), **unchanged(w, w.before, w.promise)}
 
 
@@ -99,14 +102,14 @@ def grantable(w: World, a: Any) -> None:
 def _grant(w: World) -> Any:
     a = attempt_of(w, w.own.computed)
     grantable(w, a)
-    a.needed = Number(w.path.integer("needed"))
+    a.needed, a.external = Number(w.path.integer("needed")), Number(w.path.integer("external"))
     w.path.assume(*contracts.extend_table_needs(w, a).values())
     return granted(w, a, Admission.RUNNING)
 
 
 def granted(w: World, a: Any, admission: Admission) -> Any:
     """Grants, then lets the step in flight write what was granted."""
-    w.before, w.has_before = w.cells(), w.state.pool.key_of.has
+    w.before, w.has_before, w.admission = w.cells(), w.state.pool.key_of.has, admission
     w.modules.allocation.grant(a, admission)
     written(w, a, term(a.computed))
     return a
@@ -134,6 +137,9 @@ def plan_entry(w: World, a: Any) -> Goals:
         "BUDGET: the plan names the tokens": z3.And(
             term(entry.tokens) == term(a.tokens), term(entry.start) == term(a.computed)
         ),
+        "STATE: it names who, and how it came": entry.request_id == "own" and entry.admission is w.admission,
+        "CONTENT: it names the external tokens": term(entry.external) == term(a.external),
+        **named_blocks(w, entry.blocks),
         "LENGTH: no position beyond the model": end <= longest,
         "COVER: every scheduled position has a slot": end <= table.size * size,
         "COVER: and the lookahead behind it": z3.Or(demand <= table.size * size, longest <= table.size * size),
@@ -154,6 +160,17 @@ def plan_entry(w: World, a: Any) -> Goals:
         "WRITE: nobody could hit it before": z3.Implies(
             z3.And(written, w.before["refs values"][b] >= 1), z3.Not(w.has_before[b])
         ),
+    }
+
+
+def named_blocks(w: World, blocks: Any) -> Goals:
+    """The plan names the whole table of an admission, and what a running request took (OUT-2, RUN-8)."""
+    table, place = w.own.table, w.any["place"]
+    before = w.before["own table size"] if w.admission is Admission.RUNNING else z3.IntVal(0)
+    inside = z3.And(place >= 0, place < length(blocks))
+    return {
+        "CONTENT: the plan names the blocks that are new to it": table.size == before + length(blocks),
+        "CONTENT: in their places": z3.Implies(inside, blocks.at[place] == table.at[before + place]),
     }
 
 
@@ -238,8 +255,8 @@ def _items_granted(w: World, a: Any) -> Goals:
 CASES: tuple[Case, ...] = (
     Case("allocation._extend_table, running", _extend(False), _extended),
     Case("allocation._extend_table, admission", _extend(True), _extended),
-    Case("prefix.publish_complete", _publish_complete, _extended),
-    Case("prefix.longest_hit", _longest_hit, _hits, WAITS),
+    Case("prefix.publish_complete", _publish_complete, _kept_promise, {"adapter": True}),
+    Case("prefix.longest_hit", _longest_hit, _hits, {**WAITS, "adapter": True}),
     Case("allocation._drafts_of", _drafts, _kept),
     Case(
         "allocation.grant",

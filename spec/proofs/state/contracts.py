@@ -36,11 +36,13 @@ def assumed(w: World, promise: Invariant) -> None:
 
 
 def unchanged(w: World, before: dict[str, Term], promise: Invariant) -> dict[str, Term]:
-    """The frame: every cell that the promise does not name is as it was."""
+    """The frame: every cell that the promise does not name is there and as it was."""
     changed = w.names_of(promise)
     now = w.cells()
     return {
-        f"ATOMIC: {name} stays": now[name] == old for name, old in before.items() if name not in changed and name in now
+        f"ATOMIC: {name} stays": now[name] == old if name in now else z3.BoolVal(False)
+        for name, old in before.items()
+        if name not in changed
     }
 
 
@@ -67,8 +69,7 @@ def counted(attempt: Any) -> Term:
 
 def extend_table_needs(w: World, a: Any) -> dict[str, Term]:
     """The pool has what is missing, and what is missing covers the tokens (ALLOC-A)."""
-    number, *_ = hits_of(a)
-    held, needed, free = length(w.own.table) + number, term(a.needed), w.state.pool.free.size
+    held, needed, free = held_with_hits(w, a), term(a.needed), w.state.pool.free.size
     wanted = wanted_slots(w, a)
     return {
         "POOL: free hits are counted": counted(a),
@@ -128,12 +129,37 @@ def extend_table(w: World, a: Any) -> Invariant:
     )
 
 
+def taken(w: World, before: Term, blocks: Any) -> Invariant:
+    """The answer: the part of the table that is behind what it had and its hits; `before` counts those."""
+    table, number = w.own.table, length(blocks)
+    if isinstance(blocks, tuple):
+        return Invariant([], plain=lambda: {"CONTENT: nothing was taken": table.size == before + number})
+    return Invariant(
+        [],
+        plain=lambda: {"CONTENT: as many as the table gained": table.size == before + number},
+        each={
+            "place": {
+                "CONTENT: in their places": lambda i: z3.Implies(
+                    z3.And(i >= 0, i < number), blocks.at[i] == table.at[before + i]
+                )
+            }
+        },
+    )
+
+
 def extend_table_stub(w: World, a: Any) -> Blocks:
     for name, need in extend_table_needs(w, a).items():
         w.path.require(f"{name} (needed by _extend_table)", need)
-    promise = extend_table(w, a)
+    promise, before = extend_table(w, a), held_with_hits(w, a)
     assumed(w, promise)
-    return Blocks.fresh("taken")
+    blocks = Blocks.fresh("taken")
+    assumed(w, taken(w, before, blocks))
+    return blocks
+
+
+def held_with_hits(w: World, a: Any) -> Term:
+    number, *_ = hits_of(a)
+    return length(w.own.table) + number
 
 
 # --- publication ---------------------------------------------------------------------------------

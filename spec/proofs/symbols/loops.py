@@ -71,9 +71,10 @@ class Invariant:
         if path.replaying:
             return
         changed = path.world.names_of(self)
-        others = {name: now for name, now in path.world.cells().items() if name not in changed and name in before}
-        moved = {name: now for name, now in others.items() if not z3.eq(now, before[name])}
-        path.check_all({f"{where}: {name} stays": now == before[name] for name, now in moved.items()})
+        now, kept = path.world.cells(), before.keys() - changed
+        moved = sorted(name for name in kept if name not in now or not z3.eq(now[name], before[name]))
+        stays = {name: now[name] == before[name] if name in now else z3.BoolVal(False) for name in moved}
+        path.check_all({f"{where}: {name} stays": term for name, term in stays.items()})
 
 
 class Loop:
