@@ -106,6 +106,10 @@ def _asked_with_items(w: World, a: Any) -> Goals:
         "BUDGET: never negative": term(a.tokens) >= 0,
         "EMBED: tokens stop before an item that cannot be computed": a.chosen is not None
         and term(a.tokens) == term(a.chosen.tokens),
+        "EMBED: items are looked for behind hits and external tokens": w.items_from == term(a.computed),
+        "KEY: hits and external tokens count as computed": _answered(w, a)[
+            "KEY: hits and external tokens count as computed"
+        ],
         **needed_blocks(w, a, length(a.hits)),
     }
 
@@ -130,8 +134,12 @@ def _admit(w: World) -> Any:
     if w.path.choose(w.path.truth("was preempted")):
         w.own.status = Status.PREEMPTED
     w.status, w.before, w.numbers = w.own.status, w.cells(), numbers(w)
-    w.adapters = w.step.adapters.size
+    w.adapters, w.used = w.step.adapters.size, w.step.adapters.member
     return w.modules.waiting.admit_one(w.state, w.step)
+
+
+KEPT = ("known", "limit", "drafts size", "grammar ready")
+"""What an admission does not change of the request that is admitted."""
 
 
 def _passes_those_set_aside(w: World) -> Callable[[Any, Term], Term]:
@@ -171,8 +179,22 @@ def _admitted(w: World, refusal: Any) -> Goals:
         and admission is (Admission.RESUMED if resumed else Admission.NEW),
         **moved(w, _passes_those_set_aside(w)),
         "COVER: computed counts hits and external tokens": now["own computed"] == term(a.computed),
-        "SEATS: its adapter is in use": z3.Or(adapter == 0, w.step.adapters.member[adapter]),
+        **_one_adapter_more(w),
+        **{f"ATOMIC: own {field} stays": now[f"own {field}"] == before[f"own {field}"] for field in KEPT},
         **{f"ATOMIC: {cell} stays": now[cell] == old for cell, old in before.items() if cell.startswith("other ")},
+    }
+
+
+def _one_adapter_more(w: World) -> Goals:
+    """Its adapter is in use now, and no other that was not; so there are no more than the cap, if there was room."""
+    adapter, other, now = term(w.own.request.lora_id), w.path.integer("an adapter"), w.step.adapters
+    own = z3.And(other != 0, other == adapter)
+    room = z3.Or(adapter == 0, w.used[adapter], w.adapters < term(w.config.max_loras))
+    return {
+        "SEATS: its adapter is in use, and no other that was not": now.member[other] == z3.Or(w.used[other], own),
+        "SEATS: no more adapters than the cap": z3.Implies(
+            z3.And(room, w.adapters <= term(w.config.max_loras)), now.size <= term(w.config.max_loras)
+        ),
     }
 
 
@@ -221,6 +243,7 @@ def _granted(w: World, a: Any) -> Goals:
         **w.holds_now(),
         **goals,
         **frame_of_other(w),
+        **{f"ATOMIC: own {field} stays": w.cells()[f"own {field}"] == w.before[f"own {field}"] for field in KEPT},
         "LAST: drafts wait": length(entry.drafts) == 0,
         "KEY: only complete blocks are published": z3.Or(
             term(w.own.published) * w.block_size <= w.own.end, term(w.own.published) == hits

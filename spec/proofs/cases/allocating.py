@@ -68,15 +68,14 @@ def _publish_complete(w: World) -> Any:
 
 def _drafts(w: World) -> Any:
     a = attempt_of(w, w.own.computed)
-    w.path.assume(a.tokens.term >= 1, w.own.drafts.size >= 1)
-    w.path.assume(contracts.drafts_needs(a) <= w.own.drafts.size)
+    w.path.assume(*contracts.drafts_needs(a).values())
     w.before = w.cells()
     return a, w.own.drafts.size, w.modules.allocation._drafts_of(a)
 
 
 def _kept(w: World, answer: Any) -> Goals:
     a, before, scheduled = answer
-    inside = contracts.drafts_needs(a)
+    inside = contracts.drafts_inside(a)
     return {
         "LAST: the drafts inside the grant are scheduled": length(scheduled) == z3.If(inside > 0, inside, 0),
         "LAST: these are kept, or all if none is": length(w.own.drafts) == z3.If(inside > 0, inside, before),
@@ -184,7 +183,6 @@ def frame_of_other(w: World) -> Goals:
 
 
 def _longest_hit(w: World) -> Any:
-    w.path.assume(w.own.keys.size * w.block_size <= term(w.own.known))
     w.before = w.cells()
     return w.modules.prefix.longest_hit(w.state, w.own)
 
@@ -222,6 +220,7 @@ def keys_worked_out(w: World) -> Term:
 NUMBERS = {"blocks": False}
 """A setting for what looks at no block: the facts about blocks are left away."""
 WAITS = {"status": Status.WAITING}
+ITEMS: Parts = {"prefix._overlapping": contracts.items_stub}
 
 GRANT_PARTS: Parts = {
     "allocation._extend_table": contracts.extend_table_stub,
@@ -236,6 +235,7 @@ def _grant_items(w: World) -> Any:
     grantable(w, a)
     a.needed = Number(w.path.integer("needed"))
     a.chosen = w.modules.encoder.Chosen((0,), a.tokens, Number(w.path.integer("encoder budget behind")))
+    w.path.assume(term(a.chosen.budget) >= 0, term(w.own.request.items[0].length) <= term(w.state.encoder_free))
     w.path.assume(*contracts.extend_table_needs(w, a).values())
     w.before = w.cells()
     w.modules.allocation.grant(a, Admission.RUNNING)
@@ -246,6 +246,9 @@ def _items_granted(w: World, a: Any) -> Goals:
     item = w.own.request.items[0]
     return {
         "BUDGET: the encoder budget is charged": term(w.step.encoder_budget) == term(a.chosen.budget),
+        "CAPS: neither budget nor cache are overdrawn": z3.And(
+            term(w.step.encoder_budget) >= 0, term(w.state.encoder_free) >= 0
+        ),
         "CAPS: the item is cached": w.own.cached == {0},
         "CAPS: and takes its space": term(w.state.encoder_free) == w.before["encoder space"] - term(item.length),
         "EMBED: the plan names it": w.step.grants[-1].items == (0,),
@@ -255,8 +258,8 @@ def _items_granted(w: World, a: Any) -> Goals:
 CASES: tuple[Case, ...] = (
     Case("allocation._extend_table, running", _extend(False), _extended),
     Case("allocation._extend_table, admission", _extend(True), _extended),
-    Case("prefix.publish_complete", _publish_complete, _kept_promise, {"adapter": True}),
-    Case("prefix.longest_hit", _longest_hit, _hits, {**WAITS, "adapter": True}),
+    Case("prefix.publish_complete", _publish_complete, _kept_promise, {"adapter": True}, contracts=ITEMS),
+    Case("prefix.longest_hit", _longest_hit, _hits, {**WAITS, "adapter": True}, contracts=ITEMS),
     Case("allocation._drafts_of", _drafts, _kept),
     Case(
         "allocation.grant",

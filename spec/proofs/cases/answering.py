@@ -262,7 +262,8 @@ def _ready(w: World) -> Any:
 
 
 def _noticed(w: World, _: Any) -> Goals:
-    return {"STATE: its grammar is ready": w.own.grammar_ready is True, **unchanged(w, w.before, Invariant([]))}
+    frame = Invariant([], {"own grammar ready": lambda: None})
+    return {"STATE: its grammar is ready": w.own.grammar_ready is True, **unchanged(w, w.before, frame)}
 
 
 def _reset(w: World) -> Any:

@@ -8,6 +8,7 @@ import z3
 
 from spec.proofs.cases.allocating import NUMBERS
 from spec.proofs.cases.case import Case, Goals
+from spec.proofs.state import contracts
 from spec.proofs.state.contracts import unchanged
 from spec.proofs.state.world import World
 from spec.proofs.symbols.loops import Invariant
@@ -22,16 +23,16 @@ def _choose(w: World) -> Any:
         live.cached.add(0)
     tokens, budget = Number(w.path.integer("tokens")), Number(w.path.integer("item budget"))
     first, second = live.request.items
-    w.path.assume(tokens.term >= 0, budget.term >= 0, term(live.computed) >= 0, term(w.state.encoder_free) >= 0)
-    w.path.assume(term(first.offset) >= 0, term(first.length) >= 1, term(second.length) >= 1)
-    w.path.assume(term(first.end) <= term(second.offset))
+    w.start, w.step.encoder_budget = Number(w.path.integer("from")), budget
+    w.path.assume(*contracts.choose_items_needs(w, w.start.term, tokens.term, budget.term).values())
+    w.path.assume(budget.term >= 0, term(first.end) <= term(second.offset))
     w.before = w.cells()
-    return tokens, budget, w.modules.encoder.choose_items(w.state, live, live.computed, tokens, budget)
+    return tokens, budget, w.modules.encoder.choose_items(w.state, live, w.start, tokens, budget)
 
 
 def _chosen(w: World, answer: Any) -> Goals:
     tokens, budget, chosen = answer
-    live, start = w.own, term(w.own.computed)
+    live, start = w.own, w.start.term
     end = start + term(chosen.tokens)
     lengths = z3.Sum([z3.IntVal(0), *(term(live.request.items[index].length) for index in chosen.items)])
     goals: Goals = {

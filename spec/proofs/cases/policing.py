@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import z3
+
 from spec.proofs.cases.allocating import attempt_of, frame_of_other, grantable
 from spec.proofs.cases.answering import RELEASE
 from spec.proofs.cases.case import Case, Goals
 from spec.proofs.state import contracts, loop_invariants
+from spec.proofs.state.invariants import length
 from spec.proofs.state.world import World
 from spec.proofs.symbols.value import Number, term
 from spec.vocabulary import Admission, Grant, Status
@@ -50,7 +53,7 @@ def _nothing_written(w: World, entry: Any) -> Goals:
 
 def _withdraw(w: World) -> Any:
     first = Number(w.path.integer("first place"))
-    w.path.assume(first.term >= 0, first.term <= term(w.own.published))
+    w.path.assume(*_withdraw_needs(w, first).values())
     w.before, w.promise = w.cells(), loop_invariants.withdrawn(w, first.term, lambda: term(w.own.published))
     w.modules.policies.withdraw_from(w.state, w.own, first)
     return None
@@ -60,7 +63,22 @@ def _withdrawn(w: World, _: Any) -> Goals:
     return {**contracts.checked(w, w.promise), **contracts.unchanged(w, w.before, w.promise)}
 
 
+LAWFUL_TO_WITHDRAW = (
+    "KEY: what own published has a key",
+    "KEY: holders are who has the key",
+    "KEY: holders are who has the key, under any key",
+    "KEY: a key that is there has a holder",
+    "WRITE: own holds a block once",
+)
+
+
+def _withdraw_needs(w: World, first: Any) -> Goals:
+    inside = z3.And(term(first) >= 0, term(w.own.published) <= length(w.own.table))
+    return {**contracts.lawful(w, LAWFUL_TO_WITHDRAW), "KEY: places are in the table": inside}
+
+
 def withdraw_stub(w: World, state: Any, live: Any, first: Any) -> None:
+    contracts.require(w, _withdraw_needs(w, first), "withdraw_from")
     contracts.assumed(w, loop_invariants.withdrawn(w, term(first), lambda: term(live.published)))
 
 

@@ -30,6 +30,8 @@ def empty_step(w: World, config: Any) -> Any:
     step = w.real["allocation.Step"](config)
     begun = step.grants or step.preempted or step.skipped or step.adapters
     w.path.require("STATE: a step begins with nothing", z3.BoolVal(not begun))
+    whole = term(step.encoder_budget) == term(config.max_num_encoder_input_tokens)
+    w.path.require("CAPS: a step begins with the whole encoder budget", whole)
     w.step.index, w.step.budget, w.step.grants = Number(z3.IntVal(step.index)), step.budget, Tally(_none(), _none())
     w.step.preempted, w.step.adapters = Tokens(_none()), Members("adapters in use")
     w.step.skipped = Line(w, "set aside", {})

@@ -94,6 +94,7 @@ def _demanded_with_items(w: World, a: Any) -> Goals:
     stops = a.chosen is not None and term(a.tokens) == term(a.chosen.tokens)
     return {
         "EMBED: tokens stop before an item that cannot be computed": stops,
+        "EMBED: items are looked for where it stands": w.items_from == term(a.computed),
         **_cut_by_items(w, a),
         **unchanged(w, w.before, Invariant([])),
     }

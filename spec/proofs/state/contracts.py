@@ -14,6 +14,7 @@ import z3
 from spec.proofs.state import invariants, loop_invariants
 from spec.proofs.state.invariants import length
 from spec.proofs.state.world import World
+from spec.proofs.symbols.keys import ItemsOf
 from spec.proofs.symbols.lists import Blocks, Tokens
 from spec.proofs.symbols.loops import Invariant
 from spec.proofs.symbols.value import Number, term
@@ -33,6 +34,18 @@ def assumed(w: World, promise: Invariant) -> None:
     """Forgets what may have changed and assumes the promise."""
     promise.forget()
     promise.assume()
+
+
+def lawful(w: World, names: tuple[str, ...]) -> dict[str, Term]:
+    """The parts of the invariant that a function in the midst of an action rests on; none where no block is looked at."""
+    holds = w.holds_now()
+    return {name: holds[name] for name in names if w.blocks}
+
+
+def require(w: World, needs: dict[str, Term], function: str) -> None:
+    """What a caller must see to."""
+    for name, need in needs.items():
+        w.path.require(f"{name} (needed by {function})", need)
 
 
 def unchanged(w: World, before: dict[str, Term], promise: Invariant) -> dict[str, Term]:
@@ -148,8 +161,7 @@ def taken(w: World, before: Term, blocks: Any) -> Invariant:
 
 
 def extend_table_stub(w: World, a: Any) -> Blocks:
-    for name, need in extend_table_needs(w, a).items():
-        w.path.require(f"{name} (needed by _extend_table)", need)
+    require(w, extend_table_needs(w, a), "_extend_table")
     promise, before = extend_table(w, a), held_with_hits(w, a)
     assumed(w, promise)
     blocks = Blocks.fresh("taken")
@@ -165,10 +177,23 @@ def held_with_hits(w: World, a: Any) -> Term:
 # --- publication ---------------------------------------------------------------------------------
 
 
+LAWFUL_TO_PUBLISH = (
+    "KEY: own publishes what is computed",
+    "KEY: holders are who has the key",
+    "KEY: holders are who has the key, under any key",
+    "KEY: a key that is there has a holder",
+    "KEY: keys of own are of its blocks",
+    "KEY: own has keys of known tokens only",
+    "WRITE: own holds a block once",
+    "WRITE: what own still fills is its own and has no key",
+)
+
+
 def publish_needs(w: World, computed: Term, tokens: Term) -> dict[str, Term]:
     live, size = w.own, w.block_size
     certain = computed + tokens - length(live.drafts)
     return {
+        **lawful(w, LAWFUL_TO_PUBLISH),
         "KEY: what is published has a slot": z3.Or(certain <= length(live.table) * size),
         "KEY: what is published is known": certain <= term(live.known),
         "KEY: keys cover what is published": term(live.published) <= live.keys.size,
@@ -191,6 +216,7 @@ def publish_complete(w: World, computed: Term, tokens: Term) -> Invariant:
             "KEY: no more than complete ones": z3.Or(now == start, now * size <= certain),
             "KEY: every complete one": (now + 1) * size > certain,
             "KEY: keys cover what is published": now <= live.keys.size,
+            "KEY: and known tokens only": live.keys.size * size <= term(live.known),
         }
 
     def published(b: Term) -> Term:
@@ -217,18 +243,24 @@ def publish_complete(w: World, computed: Term, tokens: Term) -> Invariant:
 
 
 def publish_stub(w: World, state: Any, live: Any, computed: Any, tokens: Any) -> None:
-    for name, need in publish_needs(w, term(computed), term(tokens)).items():
-        w.path.require(f"{name} (needed by publish_complete)", need)
+    require(w, publish_needs(w, term(computed), term(tokens)), "publish_complete")
     assumed(w, publish_complete(w, term(computed), term(tokens)))
 
 
-def drafts_needs(a: Any) -> Term:
+def drafts_inside(a: Any) -> Term:
+    """How many drafts are inside the grant; none, if that is negative."""
     return term(a.tokens) + term(a.computed) - term(a.live.known)
+
+
+def drafts_needs(a: Any) -> dict[str, Term]:
+    drafts = length(a.live.drafts)
+    return {"LAST: nothing unknown but drafts": z3.And(drafts >= 1, drafts_inside(a) <= drafts)}
 
 
 def drafts_stub(w: World, a: Any) -> Tokens:
     """Keeps the drafts inside the grant; if none is inside all stay and none is scheduled (SPEC-2)."""
-    scheduled = drafts_needs(a)
+    require(w, drafts_needs(a), "_drafts_of")
+    scheduled = drafts_inside(a)
     some = w.path.choose(scheduled > 0)
     kept = Tokens(scheduled if some else z3.IntVal(0), a.live)
     if some:
@@ -270,9 +302,19 @@ def longest_hit_keys(w: World) -> Invariant:
     )
 
 
+LAWFUL_TO_LOOK_UP = (
+    "LENGTH: own knows its prompt at least",
+    "KEY: own has keys of known tokens only",
+    "KEY: keys of own are of its blocks",
+    "KEY: holders are who has the key, under any key",
+    "KEY: a key that is there has a holder",
+)
+
+
 def longest_hit_stub(w: World, state: Any, live: Any) -> Any:
     if not state.config.enable_prefix_caching:
         return []
+    require(w, lawful(w, LAWFUL_TO_LOOK_UP), "longest_hit")
     assumed(w, longest_hit_keys(w))
     hits = Blocks.fresh("hits")
     assumed(w, longest_hit(w, hits))
@@ -305,7 +347,16 @@ def release_table(w: World, live: Any) -> Invariant:
     )
 
 
+LAWFUL_TO_RELEASE = (
+    "COUNT: references are occurrences",
+    "COUNT: elsewhere is counted",
+    "COUNT: free if and only if nobody refers",
+    "COUNT: the reserved block is never held",
+)
+
+
 def release_table_stub(w: World, state: Any, live: Any) -> None:
+    require(w, lawful(w, LAWFUL_TO_RELEASE), "release_table")
     promise = release_table(w, live)
     live.table, live.published = [], 0
     assumed(w, promise)
@@ -314,8 +365,22 @@ def release_table_stub(w: World, state: Any, live: Any) -> None:
 # --- encoder items -------------------------------------------------------------------------------
 
 
+def items_stub(w: World, state: Any, live: Any, index: Any) -> ItemsOf:
+    """The items that overlap a block; which these are is the matter of `prefix._overlapping`."""
+    return ItemsOf(live, term(index))
+
+
+def choose_items_needs(w: World, computed: Term, tokens: Term, budget: Term) -> dict[str, Term]:
+    return {
+        "EMBED: something is asked for": z3.And(computed >= 0, tokens >= 0),
+        "CAPS: with what is left of the encoder budget": budget == term(w.step.encoder_budget),
+    }
+
+
 def choose_items_stub(w: World, state: Any, live: Any, computed: Any, tokens: Any, budget: Any) -> Any:
     """Never more tokens, never fewer than none, never more budget."""
+    require(w, choose_items_needs(w, term(computed), term(tokens), term(budget)), "choose_items")
+    w.items_from = term(computed)
     left, spare = w.path.integer("tokens before an item"), w.path.integer("encoder budget behind")
-    w.path.assume(left >= 0, left <= term(tokens), spare <= term(budget))
+    w.path.assume(left >= 0, left <= term(tokens), spare >= 0, spare <= term(budget))
     return w.modules.encoder.Chosen((), Number(left), Number(spare))

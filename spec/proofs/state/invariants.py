@@ -58,6 +58,7 @@ def plain(w: World) -> dict[str, Term]:
             f"KEY: {name} publishes what is computed": z3.And(
                 published >= 0, published <= table, published * size <= computed
             ),
+            f"KEY: {name} has keys of known tokens only": keys * size <= known,
             f"LENGTH: {name} drafts": z3.And(drafts >= 0, drafts <= term(w.config.num_speculative_tokens)),
             f"LENGTH: {name} external tokens": z3.And(
                 term(live.request.external_tokens) >= 0, term(live.request.external_tokens) < prompt
@@ -71,7 +72,8 @@ def plain(w: World) -> dict[str, Term]:
         else:
             facts[f"PREEMPTED: {name} has nothing"] = z3.And(table == 0, computed == 0, published == 0)
     facts["POOL: the free queue counts no less than none"] = w.state.pool.free.size >= 0
-    facts["BUDGET: never negative"] = term(w.step.budget) >= 0
+    facts["BUDGET: never negative"] = z3.And(term(w.step.budget) >= 0, term(w.step.encoder_budget) >= 0)
+    facts["CAPS: the encoder cache is never overfull"] = term(w.state.encoder_free) >= 0
     facts["SEATS: never more than there are"] = w.state.running.size <= term(w.config.max_num_seqs)
     return facts
 

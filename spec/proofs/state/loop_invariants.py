@@ -125,6 +125,7 @@ def _publishing(w: World, loop: Loop) -> Invariant:
         plain=lambda: {
             "KEY: published so far": term(live.published) == loop.index,
             "KEY: keys cover what is published": z3.And(live.keys.size >= loop.index, live.keys.size >= keys_before),
+            "KEY: and no more": z3.Or(live.keys.size == keys_before, live.keys.size == loop.index),
         },
         each={
             "block": {

@@ -19,7 +19,7 @@ import z3
 from spec import validity
 from spec.proofs.state import invariants, loop_invariants, step_invariants
 from spec.proofs.state.invariants import length
-from spec.proofs.symbols.keys import KEY_OF, NEW_KEY, WORD, key_axiom
+from spec.proofs.symbols.keys import KEY_OF, NEW_KEY, WORD, ItemsOf, key_axiom
 from spec.proofs.symbols.lists import Blocks, Members, Tokens
 from spec.proofs.symbols.loops import Invariant, Loop
 from spec.proofs.symbols.maps import Cells, Holders, Keys, Queue
@@ -57,8 +57,9 @@ class KeyTable:
         key = NEW_KEY(term(parent), term(adapter), live.number, start, stop)
         right_parent = z3.If(index == 0, term(parent) == 0, term(parent) == KEY_OF(live.number, index - 1))
         right_tokens = z3.And(index >= 0, start == index * size, stop == index * size + size)
-        right_rest = z3.And(term(adapter) == term(live.request.lora_id), z3.BoolVal(items == live.items_of(index)))
-        world.path.assume(z3.Implies(z3.And(right_parent, right_tokens, right_rest), key == KEY_OF(live.number, index)))
+        right_items = items.index == index if isinstance(items, ItemsOf) and items.live is live else z3.BoolVal(False)
+        right = z3.And(right_parent, right_tokens, right_items, term(adapter) == term(live.request.lora_id))
+        world.path.assume(z3.Implies(right, key == KEY_OF(live.number, index)))
         world.mention_key_of(live.number, index)
         return Number(key)
 
@@ -210,8 +211,10 @@ class World:
         return there
 
     def _item(self, name: str, index: int) -> EncoderItem:
-        parts = (Number(self.path.integer(f"{name} item {index} {part}")) for part in EncoderItem._fields)
-        return EncoderItem(*parts)  # type: ignore[arg-type]
+        parts = [Number(self.path.integer(f"{name} item {index} {part}")) for part in EncoderItem._fields]
+        item = EncoderItem(*parts)  # type: ignore[arg-type]
+        self.path.assume(term(item.offset) >= 0, term(item.length) >= 1)
+        return item
 
     def _step(self) -> Any:
         step = self.modules.allocation.Step.__new__(self.modules.allocation.Step)
@@ -304,6 +307,7 @@ class World:
         for name, live in (("own", self.own), ("other", self.other)):
             for field in ("computed", "known", "published", "limit"):
                 found[f"{name} {field}"] = term(getattr(live, field))
+            found[f"{name} grammar ready"] = term(live.grammar_ready)
             found[f"{name} waits or runs"] = z3.StringVal(live.status.value)
         lines = (self.state.running, self.state.waiting, self.step.skipped)
         found |= {line.name: line.size for line in lines}
@@ -332,6 +336,3 @@ class _Live:
     number: Term
     end: Term = None
     request: Request
-
-    def items_of(self, _: Term) -> tuple[Any, ...]:
-        return ()

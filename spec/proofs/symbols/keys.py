@@ -6,7 +6,7 @@ Slots are looked at through one offset, which stands for any.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import z3
 
@@ -21,6 +21,13 @@ KEY_CONTENT = z3.Function("content of key", INT, INT)
 WORD = z3.Function("content of", INT, INT, INT)
 """Request and place -> what that request's own prefix puts at the offset."""
 NEW_KEY = z3.Function("key of meaning", INT, INT, INT, INT, INT, INT)
+
+
+class ItemsOf(NamedTuple):
+    """The items that overlap a block of a request, each by its content and its place there."""
+
+    live: Any
+    index: Term
 
 
 def key_axiom(who: Term, place: Term) -> Term:
