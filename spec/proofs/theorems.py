@@ -14,6 +14,7 @@ from spec.proofs.cases import (
     allocating,
     answering,
     arithmetic,
+    beginning,
     encoding,
     policing,
     pooling,
@@ -25,6 +26,7 @@ from spec.proofs.cases.case import Case
 
 CASES: tuple[Case, ...] = (
     *arithmetic.CASES,
+    *beginning.CASES,
     *pooling.CASES,
     *allocating.CASES,
     *visiting.CASES,

@@ -219,7 +219,7 @@ def demand_stub(w: World, state: Any, step: Any, live: Any) -> Any:
 def _grant_admission(w: World) -> Any:
     """As `admit_one` calls it: own runs by now, its computed tokens are its hits and external tokens."""
     a = attempt_of(w, Number(w.path.integer("computed")))
-    adopt(w, a)
+    adopt(w, a, contracts.longest_hit_stub(w, w.state, w.own))
     behind_the_hits = length(a.hits) * w.block_size
     w.path.assume(a.computed.term >= behind_the_hits)
     w.own.status, w.own.computed = Status.RUNNING, a.computed

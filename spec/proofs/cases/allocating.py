@@ -12,6 +12,7 @@ from spec.proofs.state import contracts, invariants
 from spec.proofs.state.contracts import checked, unchanged
 from spec.proofs.state.invariants import length
 from spec.proofs.state.world import World
+from spec.proofs.symbols.lists import Blocks
 from spec.proofs.symbols.loops import Invariant
 from spec.proofs.symbols.value import Number, term
 from spec.vocabulary import Admission, Status
@@ -32,7 +33,9 @@ def _extend(admission: bool) -> Any:
     def act(w: World) -> Any:
         a = attempt_of(w, w.own.computed)
         if admission:
-            adopt(w, a)
+            hits = Blocks.fresh("hits")
+            contracts.assumed(w, contracts.longest_hit(w, hits))
+            adopt(w, a, hits)
         a.needed = Number(w.path.integer("needed"))
         w.path.assume(*contracts.extend_table_needs(w, a).values())
         w.before, w.promise, w.held = w.cells(), contracts.extend_table(w, a), contracts.held_with_hits(w, a)
@@ -41,12 +44,10 @@ def _extend(admission: bool) -> Any:
     return act
 
 
-def adopt(w: World, a: Any) -> None:
-    """Own comes from the waiting queue with hits; its computed tokens were set by the admission."""
-    live = w.own
-    w.path.assume(length(live.table) == 0, term(live.published) == 0)
-    a.hits = contracts.longest_hit_stub(w, w.state, live)
-    a.evictable = w.modules.pool.evictable(w.state.pool, a.hits)
+def adopt(w: World, a: Any, hits: Any) -> None:
+    """Own comes from the waiting queue with hits, if any; its computed tokens were set by the admission."""
+    w.path.assume(length(w.own.table) == 0, term(w.own.published) == 0)
+    a.hits, a.evictable = hits, w.modules.pool.evictable(w.state.pool, hits)
 
 
 def _extended(w: World, blocks: Any) -> Goals:

@@ -105,25 +105,27 @@ def _overlapping(w: World) -> Any:
 
 def _named(w: World, answer: Any) -> Goals:
     index, found = answer
-    item, size = w.own.request.items[0], w.block_size
-    start = index.term * size
-    slot = w.path.integer("slot")
-    shared = z3.And(start <= slot, slot < start + size, term(item.offset) <= slot, slot < term(item.end))
-    first = z3.If(start >= term(item.offset), start, term(item.offset))
-    first_shared = z3.And(start <= first, first < start + size, term(item.offset) <= first, first < term(item.end))
-    if not found:
-        return {"KEY: an item that overlaps the block is named": z3.Not(shared)}
-    ((content, place),) = found
-    return {
-        "KEY: an item that is named overlaps the block": z3.Implies(term(item.length) >= 1, first_shared),
-        "KEY: by its content and its place in the block": z3.And(
-            term(content) == term(item.content), term(place) == term(item.offset) - start
-        ),
-    }
+    start, slot = index.term * w.block_size, w.path.integer("slot")
+    items, named = w.own.request.items, {id(content): place for content, place in found}
+    in_order = [id(item.content) for item in items if id(item.content) in named]
+    goals: Goals = {"KEY: each is named once, in their order": [id(content) for content, _ in found] == in_order}
+    for number, item in enumerate(items):
+        first = z3.If(start >= term(item.offset), start, term(item.offset))
+        if (place := named.get(id(item.content))) is None:
+            goals[f"KEY: item {number} is named if it overlaps the block"] = z3.Not(_shared(w, item, start, slot))
+        else:
+            goals[f"KEY: item {number} is named only if it overlaps the block"] = _shared(w, item, start, first)
+            goals[f"KEY: item {number} is named by its place"] = term(place) == term(item.offset) - start
+    return goals
+
+
+def _shared(w: World, item: Any, start: Term, slot: Term) -> Term:
+    """Whether a slot is in an item and in the block that begins at `start`."""
+    return z3.And(start <= slot, slot < start + w.block_size, term(item.offset) <= slot, slot < term(item.end))
 
 
 CASES: tuple[Case, ...] = (
     Case("encoder.choose_items", _choose, _chosen, {**NUMBERS, "items": 2}, bounded="two encoder items"),
     Case("encoder.cache_item, free_item", _cache, _cached, {**NUMBERS, "items": 1}, bounded="one encoder item"),
-    Case("prefix._overlapping", _overlapping, _named, {**NUMBERS, "items": 1}, bounded="one encoder item"),
+    Case("prefix._overlapping", _overlapping, _named, {**NUMBERS, "items": 2}, bounded="two encoder items"),
 )
