@@ -262,7 +262,7 @@ CASES: tuple[Case, ...] = (
         "waiting.demand_of_waiting, items",
         _ask,
         _asked_with_items,
-        {**WAITS, "items": 1},
+        {"status": Status.PREEMPTED, "items": 1},
         contracts={**HIT, "encoder.choose_items": contracts.choose_items_stub},
     ),
     Case("waiting.admit_one", _admit, _admitted, {**WAITS, "adapter": True}, contracts=ADMIT_PARTS),

@@ -12,7 +12,7 @@ from spec.proofs.state import contracts, invariants
 from spec.proofs.state.contracts import checked, unchanged
 from spec.proofs.state.invariants import length
 from spec.proofs.state.world import World
-from spec.proofs.symbols.lists import Blocks
+from spec.proofs.symbols.lists import Blocks, Tokens
 from spec.proofs.symbols.loops import Invariant
 from spec.proofs.symbols.value import Number, term
 from spec.vocabulary import Admission, Status
@@ -74,11 +74,18 @@ def _drafts(w: World) -> Any:
     return a, w.own.drafts.size, w.modules.allocation._drafts_of(a)
 
 
+def leading(part: Tokens) -> Term:
+    """Whether a part of tokens begins where the whole begins."""
+    assert part.part is not None
+    return part.part[0] == 0
+
+
 def _kept(w: World, answer: Any) -> Goals:
     a, before, scheduled = answer
     inside = contracts.drafts_inside(a)
     return {
         "LAST: the drafts inside the grant are scheduled": length(scheduled) == z3.If(inside > 0, inside, 0),
+        "LAST: from the first on": leading(scheduled) if isinstance(scheduled, Tokens) else length(scheduled) == 0,
         "LAST: these are kept, or all if none is": length(w.own.drafts) == z3.If(inside > 0, inside, before),
         **unchanged(w, w.before, Invariant([w.own.drafts])),
     }
@@ -148,6 +155,9 @@ def plan_entry(w: World, a: Any) -> Goals:
         "KEY: drafts complete no block": z3.Or(
             term(w.own.published) * size <= end - length(entry.drafts),
             term(w.own.published) == w.before["own published"],
+        ),
+        "KEY: without caching none is published": z3.Or(
+            term(w.config.enable_prefix_caching), term(w.own.published) == w.before["own published"]
         ),
         "KEY: every complete block is published": z3.Implies(
             term(w.config.enable_prefix_caching),

@@ -6,7 +6,7 @@ from typing import Any
 
 import z3
 
-from spec.proofs.cases.allocating import NUMBERS, WAITS
+from spec.proofs.cases.allocating import NUMBERS, WAITS, leading
 from spec.proofs.cases.case import Case, Goals
 from spec.proofs.state.contracts import checked, release_table, release_table_stub, unchanged
 from spec.proofs.state.invariants import length
@@ -58,10 +58,12 @@ def _stopped(w: World, answer: Any) -> Goals:
 
 
 def stop_stub(w: World, state: Any, live: Any, token: Any) -> Finish | None:
+    w.path.require("FINISH: the last token is asked for (needed by stop)", z3.BoolVal(token is live.tokens.last))
     stop, capped = stops(w, term(token))
     for reason, holds in ((FinishReason.STOP, stop), (FinishReason.LENGTH, capped)):
         if w.path.choose(holds):
-            return Finish("own", reason)
+            w.said = Finish("own", reason)
+            return w.said
     return None
 
 
@@ -93,7 +95,7 @@ def _settle(samples: bool, drafts: bool) -> Any:
         w.path.assume(new.size >= 0, new.size <= term(w.config.num_speculative_tokens))
         entry = Grant("own", Admission.RUNNING, 0, 1, (), scheduled)
         output = ModelOutput({"own": sampled} if samples else {}, {"own": new})  # type: ignore[dict-item]
-        w.before, w.emitted, w.new_drafts = w.cells(), [], new.size
+        w.before, w.emitted, w.new_drafts, w.said = w.cells(), [], new.size, None
         w.before["own drafts size"] = length(live.drafts)
         return sampled, scheduled, w.modules.outcome.settle_one(w.state, live, entry, output, w.emitted)
 
@@ -119,11 +121,12 @@ def _settled(w: World, answer: Any) -> Goals:
     goals: Goals = {
         "OUTPUT: its drafts are the new ones, if there is a drafter": length(live.drafts)
         == z3.If(term(w.config.num_speculative_tokens) > 0, w.new_drafts, before["own drafts size"]),
+        "FINISH: it ends as its last token says": end is w.said,
         "FINISH: it ends if and only if it holds nothing": (live.status is Status.FINISHED) == (end is not None),
         "OUTPUT: what is appended is delivered": z3.And(
             appended == told, len(w.emitted) == isinstance(sampled, Tokens)
         ),
-        "OUTPUT: from the first on": not w.emitted or (w.emitted[0][0] == "own" and _leading(w.emitted[0][1])),
+        "OUTPUT: from the first on": not w.emitted or (w.emitted[0][0] == "own" and leading(w.emitted[0][1])),
         "OUTPUT: all of it, up to the end": told == length(sampled) if end is None else told <= length(sampled),
         "STATE: its id ends once": w.state.finished == ([] if end is None else ["own"])
         and ("own" in dict.keys(w.state.live)) == (end is None),
@@ -140,11 +143,6 @@ def _settled(w: World, answer: Any) -> Goals:
     if isinstance(sampled, Tokens) and end is None:
         goals["PROGRESS: more is known"] = term(live.known) > before["own known"]
     return {**w.holds_now(), **goals}
-
-
-def _leading(part: Tokens) -> Term:
-    assert part.part is not None
-    return part.part[0] == 0
 
 
 # --- requests come and go ------------------------------------------------------------------------

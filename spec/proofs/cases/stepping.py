@@ -98,13 +98,14 @@ def _schedule(w: World) -> Any:
     w.eligible = z3.And(waits, w.path.truth("own is eligible"))
     w.first = z3.And(w.eligible, w.ahead == 0, running.size == 0)
     w.begun = numbers(w)
-    w.modules.scheduler.schedule(w.state)
-    return w.closed
+    w.plans = []
+    return w.modules.scheduler.schedule(w.state)
 
 
 def _scheduled(w: World, now: Numbers) -> Goals:
     before, adapter = w.begun, term(w.own.request.lora_id)
     return {
+        "STATE: the step is closed once, and answers its plan": len(w.plans) == 1 and now is w.plans[0],
         **charged_so_far(w, now),
         "SEATS: no more run than there are": now.running <= term(w.config.max_num_seqs),
         "STATE: nobody is lost": now.running + now.aside + now.waiting == before.running + before.waiting,
@@ -125,8 +126,10 @@ def _scheduled(w: World, now: Numbers) -> Goals:
     }
 
 
-def close_stub(w: World, state: Any, step: Any) -> None:
-    w.closed = numbers(w)
+def close_stub(w: World, state: Any, step: Any) -> Numbers:
+    """The plan is what the step has come to."""
+    w.plans.append(plan := numbers(w))
+    return plan
 
 
 STEP_PARTS: dict[str, Callable[..., Any]] = {

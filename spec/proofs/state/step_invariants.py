@@ -139,6 +139,7 @@ def settling(w: World, loop: Loop) -> Invariant:
         now = term(live.known)
         return {
             "OUTPUT: one token a round is appended": z3.And(now == known + loop.index, live.tokens.size == now),
+            "OUTPUT: the one that came by": z3.BoolVal(live.tokens.last is loop.frame.f_locals.get("token")),
             "FINISH: none of them ended it": z3.Or(loop.index == 0, now < term(live.limit)),
         }
 

@@ -213,7 +213,8 @@ def distinct(blocks: Blocks) -> Term:
 class Tokens:
     """A list of tokens, of which only the length and which tokens an index range covers matter.
 
-    `word` is the name of the tokens at `start .. stop` of this request.
+    word   the request whose tokens these are, at `part` of it
+    last   what was appended last
     """
 
     copy_symbolic = True
@@ -221,6 +222,7 @@ class Tokens:
     def __init__(self, size: Term, word: Any = None) -> None:
         self.size, self.word = size, word
         self.part: tuple[Term, Term] | None = None
+        self.last: Any = None
 
     def length(self) -> Number:
         return Number(self.size)
@@ -233,7 +235,8 @@ class Tokens:
         made.part = self.part
         return made
 
-    def append(self, _: Any) -> None:
+    def append(self, value: Any) -> None:
+        self.last = value
         self.size = self.size + 1
 
     def __iter__(self) -> Walk:
