@@ -8,21 +8,22 @@ cannot go on together (`Ended`).
 from __future__ import annotations
 
 import contextlib
+import traceback
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from conformance import answers
 from conformance.compare import Renaming, compare_inside, compare_plans, compare_results
 from conformance.deviations import NONE, Deviation, KnownDeviations
 from conformance.protocol import Implementation
-from spec import laws
+from spec import laws, recount
 from spec.events import Abort, Add, Event, GrammarReady, Reset, StepEvent
 from spec.laws import Violation
 from spec.model import Script, answer
 from spec.observer import Observer, StepSeen
-from spec.recount import recount
 from spec.scheduler import Oracle
 from spec.vocabulary import Config, ModelOutput, Profile, Refused, StepPlan, StepResult
 
@@ -141,6 +142,10 @@ class Session:
                     self._step()
         except answers.BrokenAnswer as broken:
             self._judge([broken.violation], can_follow=False)
+        except (Failure, Ended):
+            raise
+        except Exception as error:  # what the implementation raises is a broken answer: this is our own
+            raise Failure(_own_fault(error), self.applied, self.sides()) from error
         finally:
             self.reached.update(self.oracle.state.log)
 
@@ -213,7 +218,7 @@ class Session:
     def _recount(self, blocks: Sequence[int] | None, requests: Sequence[str]) -> None:
         """Judges the spec's own counts, where it runs."""
         if self.compares:
-            self._judge(recount(self.oracle.state, blocks, requests))
+            self._judge(recount.recount(self.oracle.state, blocks, requests))
 
     # --- judgement -------------------------------------------------------------------------------
 
@@ -247,6 +252,13 @@ class Session:
                 f"the spec's way: {way}",
             ]
         )
+
+
+def _own_fault(error: Exception) -> Violation:
+    """The spec, or what judges by it, raised."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}"
+    return Violation(recount.ID, "raises", f"the spec raises {type(error).__name__}: {error} ({where})")
 
 
 def touched_blocks(step: StepSeen, block_size: int) -> list[int]:

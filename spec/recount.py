@@ -19,7 +19,7 @@ from spec.state import Live, State
 from spec.vocabulary import RESERVED_BLOCK
 
 ID = "SPEC"
-SENTENCE = "What the spec counts is what there is; where it is not, the spec is wrong and can judge nobody."
+SENTENCE = "What the spec counts is what there is, and it never raises; else the spec is wrong and can judge nobody."
 
 Miscount = tuple[str, str]
 """The lemma that is broken, or the law whose count is off, and the numbers."""

@@ -63,3 +63,12 @@ def test_a_block_that_was_taken_is_counted_at_once(num_blocks: int, monkeypatch:
         run.apply(StepEvent())
     assert failed.value.violation[:2] == (ID, "PARTITION")
     assert sentence(failed.value.violation.law) == SENTENCE
+
+
+def test_a_spec_that_raises_is_not_held_against_the_implementation(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = session()
+    monkeypatch.setattr(run.oracle, "schedule", lambda: run.oracle.state.pool.refs[10**6])
+    with pytest.raises(Failure) as failed:
+        run.apply(StepEvent())
+    assert failed.value.violation[:2] == (ID, "raises")
+    assert "the spec raises IndexError" in failed.value.violation.message

@@ -10,8 +10,10 @@ from typing import Any
 
 import z3
 
-from spec.proofs.cases.allocating import NUMBERS
+from spec.proofs.cases.allocating import GRANT_PARTS, NUMBERS, attempt_of, grantable, granted
+from spec.proofs.cases.answering import RELEASE, accept, sampled_behind, stop_stub
 from spec.proofs.cases.case import Case, Goals
+from spec.proofs.state import contracts
 from spec.proofs.state.contracts import unchanged
 from spec.proofs.state.invariants import length
 from spec.proofs.state.numbers import Numbers, Tally, admitted, become, charged_so_far, examined, numbers, visited
@@ -180,7 +182,57 @@ def _committed(w: World, result: Any) -> Goals:
     }
 
 
+# --- one request through a step -------------------------------------------------------------------
+
+
+def _through(samples: bool) -> Callable[[World], Any]:
+    """A request is granted something, the plan is closed, the model answers, it is settled: the parts fit together."""
+
+    def act(w: World) -> Any:
+        a = attempt_of(w, w.own.computed)
+        grantable(w, a)
+        a.needed = Number(w.path.integer("needed"))
+        w.path.assume(*contracts.extend_table_needs(w, a).values())
+        w.path.assume((term(a.computed) + term(a.tokens) >= term(w.own.known)) == samples)
+        granted(w, a, Admission.RUNNING)
+        plan = w.modules.scheduler.close_step(w.state, w.step)
+        w.own.end = None  # what was to be written is written
+        (entry,) = plan.grants
+        sampled: Any = Tokens(w.path.integer("sampled"), w.own) if samples else ()
+        w.path.assume(*sampled_behind(w.own, entry.drafts, sampled))
+        if samples:
+            accept(w, term(w.own.computed) - (length(entry.drafts) + 1 - length(sampled)))
+        new = Tokens(w.path.integer("new drafts"), w.own)
+        w.path.assume(new.size >= 0, new.size <= term(w.config.num_speculative_tokens))
+        output = ModelOutput({"own": sampled} if samples else {}, {"own": new})  # type: ignore[dict-item]
+        return w.modules.outcome.settle_one(w.state, w.own, entry, output, [])
+
+    return act
+
+
+def _came_through(w: World, end: Any) -> Goals:
+    """The invariant holds again, law by law; what each part does is the matter of its own case."""
+    by_law: dict[str, list[Term]] = {}
+    for name, goal in w.holds_now().items():
+        by_law.setdefault(name.partition(":")[0], []).append(goal)
+    goals = {f"{law}: holds again behind the step": z3.And(*parts) for law, parts in by_law.items()}
+    if end is None:
+        goals["LAST: something known is left to compute"] = term(w.own.computed) < term(w.own.known)
+    return goals
+
+
+THROUGH_PARTS: dict[str, Callable[..., Any]] = {
+    **GRANT_PARTS,
+    "scheduler.common_prefix_blocks": lambda w, state: 0,
+    "outcome.stop": stop_stub,
+    **RELEASE,
+}
+
 CASES: tuple[Case, ...] = (
+    *(
+        Case(f"stepping.through, {how}", _through(samples), _came_through, contracts=THROUGH_PARTS)
+        for samples, how in ((False, "nothing sampled"), (True, "sampled"))
+    ),
     Case("scheduler.schedule", _schedule, _scheduled, {**NUMBERS, "adapter": True}, contracts=STEP_PARTS),
     Case("outcome.commit", _commit, _committed, NUMBERS, contracts={"outcome.settle_one": settle_stub}),
 )
