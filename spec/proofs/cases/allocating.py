@@ -34,6 +34,7 @@ def _extend(admission: bool) -> Any:
         a = attempt_of(w, w.own.computed)
         if admission:
             hits = Blocks.fresh("hits")
+            w.path.assume(hits.size >= 1)  # with none it is what a running request with an empty table does
             contracts.assumed(w, contracts.longest_hit(w, hits))
             adopt(w, a, hits)
         a.needed = Number(w.path.integer("needed"))

@@ -253,19 +253,17 @@ def drafts_inside(a: Any) -> Term:
 
 
 def drafts_needs(a: Any) -> dict[str, Term]:
-    drafts = length(a.live.drafts)
-    return {"LAST: nothing unknown but drafts": z3.And(drafts >= 1, drafts_inside(a) <= drafts)}
+    return {"LAST: nothing unknown but drafts": drafts_inside(a) <= length(a.live.drafts)}
 
 
-def drafts_stub(w: World, a: Any) -> Tokens:
+def drafts_stub(w: World, a: Any) -> Any:
     """Keeps the drafts inside the grant; if none is inside all stay and none is scheduled (SPEC-2)."""
     require(w, drafts_needs(a), "_drafts_of")
     scheduled = drafts_inside(a)
-    some = w.path.choose(scheduled > 0)
-    kept = Tokens(scheduled if some else z3.IntVal(0), a.live)
-    if some:
-        a.live.drafts = kept
-    return kept
+    if not w.path.choose(scheduled > 0):
+        return ()
+    a.live.drafts = Tokens(scheduled, a.live)
+    return a.live.drafts
 
 
 # --- lookup --------------------------------------------------------------------------------------
