@@ -135,7 +135,7 @@ def plan_entry(w: World, a: Any) -> Goals:
     table, end = w.own.table, w.own.end
     position = table.where[b] * size + w.offset
     written = z3.And(table.count[b] >= 1, w.first_written <= position, position < end)
-    longest, demand = term(w.config.max_model_len), end + term(w.config.lookahead)
+    longest, demand = term(w.config.max_model_len), end + w.lookahead
     return {
         "BUDGET: what is left and what was granted is the budget": w.granted
         + z3.Sum([term(each.tokens) for each in w.step.grants])

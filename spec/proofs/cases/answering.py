@@ -186,8 +186,7 @@ def fits_alone(w: World, request: Any) -> Term:
     last = z3.If(limit - 1 >= prompt, limit - 1, prompt)
     speculates = z3.Or(term(w.config.use_eagle), last > prompt)
     slots = last + z3.If(speculates, term(w.config.num_speculative_tokens), 0)
-    lookahead = z3.If(term(w.config.use_eagle), term(w.config.num_speculative_tokens), 0)
-    return z3.If(slots <= longest, slots, longest) + lookahead <= (w.num_blocks - 1) * w.block_size
+    return z3.If(slots <= longest, slots, longest) + w.lookahead <= (w.num_blocks - 1) * w.block_size
 
 
 def _added(w: World, answer: Any) -> Goals:

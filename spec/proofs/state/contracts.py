@@ -93,7 +93,7 @@ def extend_table_needs(w: World, a: Any) -> dict[str, Term]:
 
 
 def wanted_slots(w: World, a: Any) -> Term:
-    return term(a.computed) + term(a.tokens) + term(w.config.lookahead)
+    return term(a.computed) + term(a.tokens) + w.lookahead
 
 
 def extend_table(w: World, a: Any) -> Invariant:

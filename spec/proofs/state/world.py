@@ -108,6 +108,8 @@ class World:
         self.offset = path.integer("offset")
         self.config = self._config()
         self.block_size, self.num_blocks = term(self.config.block_size), term(self.config.num_blocks)
+        self.lookahead = z3.If(term(self.config.use_eagle), term(self.config.num_speculative_tokens), z3.IntVal(0))
+        """`Config.lookahead`, as one term: no path is taken for it."""
         path.block_size = self.block_size
         path.assume(self.offset >= 0, self.offset < self.block_size)
         self.elsewhere = path.array("occurrences elsewhere")
