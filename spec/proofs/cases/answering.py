@@ -205,7 +205,7 @@ def _added(w: World, answer: Any) -> Goals:
     frame = Invariant([], {"waiting": lambda: None})
     return {
         "PROGRESS: accepted if and only if it fits alone": z3.And(z3.Not(live), fits),
-        "STATE: it waits at the back": waiting.joined == [("back", new)],
+        "STATE: it waits at the back": waiting.joined == [("back", new)] and new.request is request,
         "STATE: its grammar is waited for": term(request.needs_grammar)
         if new.status is Status.WAITING_FOR_GRAMMAR
         else z3.And(z3.Not(term(request.needs_grammar)), new.status is Status.WAITING),

@@ -21,6 +21,7 @@ def _begin(w: World) -> Any:
 
 def _begun(w: World, states: Any) -> Goals:
     pools = [(size, state.pool) for size, state in zip(POOLS, states, strict=True)]
+    given = [(state.config.num_blocks, state.profile) for state in states]
     queues = [(state.live, state.running, state.waiting, state.finished, state.freed) for state in states]
     return {
         "COUNT: nobody refers to a block": all(pool.refs == [0] * size for size, pool in pools),
@@ -28,6 +29,7 @@ def _begun(w: World, states: Any) -> Goals:
             set(pool.free) == set(range(size)) - {RESERVED_BLOCK} for size, pool in pools
         ),
         "KEY: nothing is hittable": not any(pool.key_of or pool.holders for _, pool in pools),
+        "STATE: it knows its configuration": given == [(size, w.state.profile) for size in POOLS],
         "STATE: nobody is there": not any(each for parts in queues for each in parts),
         "CAPS: all of the encoder cache is free": term(states[0].encoder_free) == term(w.config.encoder_cache_size),
     }

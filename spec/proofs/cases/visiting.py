@@ -59,7 +59,11 @@ def _demand(w: World) -> Any:
 
 
 def _demanded(w: World, a: Any) -> Goals:
-    return {**_cut(w, a), **unchanged(w, w.before, Invariant([]))}
+    return {**_cut(w, a), **_no_hits(a), **unchanged(w, w.before, Invariant([]))}
+
+
+def _no_hits(a: Any) -> Goals:
+    return {"POOL: who runs hits nothing and loads nothing": (a.hits, a.evictable, a.external) == ((), 0, 0)}
 
 
 def demand_of_running_stub(w: World, state: Any, step: Any, live: Any) -> Any:
@@ -96,6 +100,7 @@ def _demanded_with_items(w: World, a: Any) -> Goals:
         "EMBED: tokens stop before an item that cannot be computed": stops,
         "EMBED: items are looked for where it stands": w.items_from == term(a.computed),
         **_cut_by_items(w, a),
+        **_no_hits(a),
         **unchanged(w, w.before, Invariant([])),
     }
 

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import z3
 
-from spec import recount
+from spec import recount, scheduler
+from spec.allocation import Step
 from spec.model import Script, answer
 from spec.observer import Observer
 from spec.proofs import lemmas
 from spec.proofs.cases import progress
+from spec.proofs.state import numbers
 from spec.scheduler import Oracle
 from spec.state import Live, State
 from spec.tests.build import admitted, request
@@ -102,6 +105,68 @@ def test_the_invariant_holds_on_runs(seed: int) -> None:
         if not config.max_loras and not config.encoder_cache_size:  # nobody is set aside, no item is waited for
             assert all(1 <= now < before[name] for name, now in steps_left(oracle.state).items())
     assert granted > 20
+
+
+# --- what a micro-step is promised to do to the numbers of a step ----------------------------------
+
+
+def count(state: State, step: Step) -> numbers.Numbers:
+    """The numbers of a step that runs on ints, as terms."""
+    queues = (state.running, state.waiting, step.skipped)
+    tokens = sum(each.tokens for each in step.grants)
+    found = (*map(len, queues), step.index, len(step.preempted), step.budget, len(step.grants), tokens)
+    return numbers.Numbers(*map(z3.IntVal, found))
+
+
+Promise = Callable[[State, numbers.Numbers, numbers.Numbers, Any], dict[str, Any]]
+
+PROMISES: dict[str, Promise] = {
+    "visit_one_running": lambda state, before, now, _: numbers.visited(before, now),
+    "examine_one": lambda state, before, now, passed: numbers.examined(before, now, passed),
+    "admit_one": lambda state, before, now, refusal: numbers.admitted(state, before, now, refusal is None),
+}
+
+
+def watch(function: str, real: Callable[..., Any], broken: list[str], seen: list[str]) -> Callable[..., Any]:
+    """The function; what it breaks of its promise is noted."""
+
+    def watched(state: State, step: Step) -> Any:
+        before = count(state, step)
+        answer = real(state, step)
+        promise = PROMISES[function](state, before, count(state, step), answer)
+        broken.extend(name for name, holds in promise.items() if not z3.is_true(z3.simplify(holds)))
+        seen.append(function)
+        return answer
+
+    return watched
+
+
+def broken_promises(monkeypatch: pytest.MonkeyPatch, seeds: range) -> tuple[list[str], set[str]]:
+    broken: list[str] = []
+    seen: list[str] = []
+    for function in PROMISES:
+        monkeypatch.setattr(scheduler, function, watch(function, getattr(scheduler, function), broken, seen))
+    for seed in seeds:
+        test_the_invariant_holds_on_runs(seed)
+    return broken, set(seen)
+
+
+def test_micro_steps_keep_their_promises_on_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert broken_promises(monkeypatch, range(8)) == ([], set(PROMISES))
+
+
+def test_a_broken_promise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = scheduler.admit_one
+
+    def uncharged(state: State, step: Step) -> Any:
+        budget = step.budget
+        answer = real(state, step)
+        step.budget = budget
+        return answer
+
+    monkeypatch.setattr(scheduler, "admit_one", uncharged)
+    broken, _ = broken_promises(monkeypatch, range(1))
+    assert "BUDGET: what is granted is charged" in broken
 
 
 # --- the lemmas ----------------------------------------------------------------------------------
