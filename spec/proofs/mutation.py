@@ -26,6 +26,7 @@ TOLD = ("fits_without",)
 
 OUTSIDE = {
     "scheduler.common_prefix_blocks": "only tells (OUT-5)",
+    "scheduler.Oracle": "hands each call on",
     "prefix._log_odd_counts": "only logs",
     "policies.visit_under_priority": "drives the policies in a run",
     "policies.schedule_under_priority": "drives the policies in a run",
@@ -132,8 +133,7 @@ def _of_module(module: str) -> Iterator[Mutant]:
     for statement in tree.body:
         if not _is_rule(statement):
             continue
-        named = isinstance(statement, (ast.FunctionDef, ast.ClassDef))
-        name = statement.name if named else ast.unparse(_target(statement))
+        name = _name(statement)
         if f"{module}.{name}" in OUTSIDE:
             continue
         for node in _nodes(statement):
@@ -144,7 +144,7 @@ def _of_module(module: str) -> Iterator[Mutant]:
 
 
 def _lines(node: ast.AST, around: dict[int, ast.AST]) -> tuple[int, int]:
-    """The line of the statement that a node is in; all lines of a table or a class, any of which runs when it is used."""
+    """The line of the statement that a node is in; of a table or a class all lines: any may run when it is used."""
     while not isinstance(node, ast.stmt):
         node = around[id(node)]
     if isinstance(of := around[id(node)], ast.ClassDef) and not isinstance(node, ast.FunctionDef):
@@ -157,6 +157,12 @@ def _is_rule(statement: ast.stmt) -> bool:
     """A function, a class that is made with something in it, or a table of a guard."""
     table = isinstance(statement, (ast.Assign, ast.AnnAssign)) and isinstance(statement.value, (ast.Call, ast.Tuple))
     return isinstance(statement, (ast.FunctionDef, ast.ClassDef)) or table
+
+
+def _name(statement: ast.stmt) -> str:
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        return statement.name
+    return ast.unparse(_target(statement))
 
 
 def _target(statement: ast.stmt) -> ast.expr:

@@ -26,7 +26,7 @@ from spec.proofs.state.contracts import unchanged
 from spec.proofs.state.invariants import length
 from spec.proofs.state.numbers import admitted, examined, numbers
 from spec.proofs.state.world import World
-from spec.proofs.symbols.lists import Blocks, Tokens
+from spec.proofs.symbols.lists import Tokens
 from spec.proofs.symbols.loops import Invariant
 from spec.proofs.symbols.queues import Bystander, keeps_order, moved
 from spec.proofs.symbols.value import Number, term
@@ -154,7 +154,7 @@ def _passes_those_set_aside(w: World) -> Callable[[Any, Term], Term]:
 
 
 def _admitted(w: World, refusal: Any) -> Goals:
-    now, before, adapter = w.cells(), w.before, term(w.own.request.lora_id)
+    now, before = w.cells(), w.before
     if refusal is not None:
         a = w.attempt
         fits = capacity(w, a, length(a.hits))

@@ -62,8 +62,8 @@ def stop_stub(w: World, state: Any, live: Any, token: Any) -> Finish | None:
     stop, capped = stops(w, term(token))
     for reason, holds in ((FinishReason.STOP, stop), (FinishReason.LENGTH, capped)):
         if w.path.choose(holds):
-            w.said = Finish("own", reason)
-            return w.said
+            w.said = end = Finish("own", reason)
+            return end
     return None
 
 

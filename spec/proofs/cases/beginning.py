@@ -35,6 +35,4 @@ def _begun(w: World, states: Any) -> Goals:
     }
 
 
-CASES: tuple[Case, ...] = (
-    Case("state.State", _begin, _begun, NUMBERS, bounded=f"pools of up to {POOLS[-1]} blocks"),
-)
+CASES: tuple[Case, ...] = (Case("state.State", _begin, _begun, NUMBERS, bounded=f"pools of up to {POOLS[-1]} blocks"),)

@@ -23,16 +23,17 @@ def _choose(w: World) -> Any:
         live.cached.add(0)
     tokens, budget = Number(w.path.integer("tokens")), Number(w.path.integer("item budget"))
     first, second = live.request.items
-    w.start, w.step.encoder_budget = Number(w.path.integer("from")), budget
-    w.path.assume(*contracts.choose_items_needs(w, w.start.term, tokens.term, budget.term).values())
+    start, w.step.encoder_budget = Number(w.path.integer("from")), budget
+    w.items_from = start.term
+    w.path.assume(*contracts.choose_items_needs(w, w.items_from, tokens.term, budget.term).values())
     w.path.assume(budget.term >= 0, term(first.end) <= term(second.offset))
     w.before = w.cells()
-    return tokens, budget, w.modules.encoder.choose_items(w.state, live, w.start, tokens, budget)
+    return tokens, budget, w.modules.encoder.choose_items(w.state, live, start, tokens, budget)
 
 
 def _chosen(w: World, answer: Any) -> Goals:
     tokens, budget, chosen = answer
-    live, start = w.own, w.start.term
+    live, start = w.own, w.items_from
     end = start + term(chosen.tokens)
     lengths = z3.Sum([z3.IntVal(0), *(term(live.request.items[index].length) for index in chosen.items)])
     goals: Goals = {

@@ -96,6 +96,7 @@ def _schedule(w: World) -> Any:
     w.own_place, w.ahead, w.own_grants = running.places[w.own], w.path.integer("ahead"), z3.IntVal(0)
     waits = waiting.inside(w.ahead)
     w.path.assume(z3.If(runs, w.ahead == -1, z3.And(waits, w.own_place < 0)))
+    # They are those of `progress`: each fits alone (ADD), something known is not computed (LAST), no encoder items.
     w.passed, w.progresses = False, w.path.truth("PROGRESS has its premises")
     w.eligible = z3.And(waits, w.path.truth("own is eligible"))
     w.first = z3.And(w.eligible, w.ahead == 0, running.size == 0)

@@ -37,7 +37,7 @@ def assumed(w: World, promise: Invariant) -> None:
 
 
 def lawful(w: World, names: tuple[str, ...]) -> dict[str, Term]:
-    """The parts of the invariant that a function in the midst of an action rests on; none where no block is looked at."""
+    """Parts of the invariant that a function in the midst of an action rests on; none where no block is looked at."""
     holds = w.holds_now()
     return {name: holds[name] for name in names if w.blocks}
 

@@ -33,9 +33,8 @@ def _adopting(w: World, loop: Loop) -> Invariant:
     return Invariant(
         [pool.refs, pool.free],
         plain=lambda: {
-            "POOL: free hits are used up": pool.free.size == free_before
-            - sum(evictable, z3.IntVal(0))
-            + sum(loop.sums, z3.IntVal(0)),
+            "POOL: free hits are used up": pool.free.size
+            == free_before - sum(evictable, z3.IntVal(0)) + sum(loop.sums, z3.IntVal(0)),
         },
         each={
             "block": {

@@ -110,9 +110,7 @@ def admitting(w: World) -> Invariant:
             "PROGRESS: own, if it is the first of all, still waits or is served": z3.Implies(
                 z3.And(w.progresses, w.first), z3.Or(w.own_grants == 1, z3.And(w.ahead == 0, now.running == 0))
             ),
-            "PROGRESS: who runs first is served": z3.Implies(
-                w.progresses, z3.Or(now.running == 0, now.grants >= 1)
-            ),
+            "PROGRESS: who runs first is served": z3.Implies(w.progresses, z3.Or(now.running == 0, now.grants >= 1)),
             "PROGRESS: an eligible one still waits, or somebody runs": z3.Implies(
                 w.eligible, z3.Or(now.running >= 1, w.ahead >= 0)
             ),

@@ -183,12 +183,14 @@ def sequence(world: World) -> dict[Any, tuple[Term, Term]]:
 
 
 def moved(world: World, by: Callable[[Any, Term], Term]) -> dict[str, Term]:
-    """ORDER: everybody who was and is in a queue has moved by `by(who, place before)` in the sequence."""
+    """ORDER: who was and is in a queue has moved by `by(who, place before)` in the sequence; no bystander leaves."""
     now = sequence(world)
     return {
-        f"ORDER: {name_of(who)} keeps its place": z3.Implies(there, now[who][0] == before + by(who, before))
+        f"ORDER: {name_of(who)} keeps its place": z3.Implies(
+            there, now[who][0] == before + by(who, before) if who in now else z3.BoolVal(False)
+        )
         for who, (before, there) in world.sequence.items()
-        if who in now
+        if who in now or isinstance(who, Bystander)
     }
 
 

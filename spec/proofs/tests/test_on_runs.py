@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import z3
 
-from spec import recount, scheduler
+from spec import recount, scheduler, waiting
 from spec.allocation import Step
 from spec.model import Script, answer
 from spec.observer import Observer
@@ -156,7 +156,7 @@ def test_micro_steps_keep_their_promises_on_runs(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_broken_promise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = scheduler.admit_one
+    real = waiting.admit_one
 
     def uncharged(state: State, step: Step) -> Any:
         budget = step.budget
