@@ -134,10 +134,10 @@ def _write(directory: Path, name: str, run: Run, note: str, level: Level) -> Pat
 
 def _counterexamples(report: Report, failures: Path) -> None:
     """Finds what must be found; what can be replayed must break a law on the running spec, and is written."""
-    for expected in counterexamples.EXPECTED:
-        report.counterexamples[expected.name] = counterexamples.find(expected)
-        if report.counterexamples[expected.name] is None:
-            report.problems.append(f"counterexample not found: {expected.name}")
+    report.counterexamples = counterexamples.find_all()
+    report.problems += [
+        f"counterexample not found: {name}" for name, found in report.counterexamples.items() if found is None
+    ]
     for each in traces.RUNS:
         if (failure := report.counterexamples[each.expected.name]) is not None:
             run = each.build(failure)

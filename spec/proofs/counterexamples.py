@@ -17,7 +17,7 @@ from spec.proofs.cases import policing, progress
 from spec.proofs.cases.admitting import CASES as ADMITTING
 from spec.proofs.cases.allocating import CASES as ALLOCATING
 from spec.proofs.cases.case import Case, ways
-from spec.proofs.proving import Failure, failure_of
+from spec.proofs.proving import Failure, failure_of, side_by_side
 from spec.proofs.state.world import World
 from spec.proofs.symbols import sources
 
@@ -152,3 +152,13 @@ EXPECTED: tuple[Expected, ...] = (
         ("formulas", _drafts_complete),
     ),
 )
+
+
+def find_all() -> dict[str, Failure | None]:
+    """By name, what must be found; side by side."""
+    found = dict(side_by_side(_find_numbered, list(range(len(EXPECTED))), lambda: None))
+    return {expected.name: found[number] for number, expected in enumerate(EXPECTED)}
+
+
+def _find_numbered(number: int) -> Failure | None:
+    return find(EXPECTED[number])
