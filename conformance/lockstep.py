@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeVar
 
 from conformance import answers
 from conformance.compare import Renaming, compare_inside, compare_plans, compare_results
@@ -26,6 +27,8 @@ from spec.model import Script, answer
 from spec.observer import Observer, StepSeen
 from spec.scheduler import Oracle
 from spec.vocabulary import Config, ModelOutput, Profile, Refused, StepPlan, StepResult
+
+T = TypeVar("T")
 
 SMALL_POOL_BLOCKS = 256
 """Up to this size everything inside is looked at after every step; above it, what the step touched."""
@@ -126,13 +129,13 @@ class Session:
                     self._add(event)
                 case Abort(request_id):
                     if self.compares:
-                        self.oracle.abort(request_id)
+                        self._of_spec(self.oracle.abort, request_id)
                     self.scheduler.abort(request_id)
                     self.observer.abort(request_id)
                     self._look()
                 case GrammarReady(request_id):
                     if self.compares:
-                        self.oracle.grammar_ready(request_id)
+                        self._of_spec(self.oracle.grammar_ready, request_id)
                     self.scheduler.grammar_ready(request_id)
                     self.observer.grammar_ready(request_id)
                     self._recount(None if self.small else (), (request_id,))
@@ -142,12 +145,17 @@ class Session:
                     self._step()
         except answers.BrokenAnswer as broken:
             self._judge([broken.violation], can_follow=False)
-        except (Failure, Ended):
-            raise
-        except Exception as error:  # what the implementation raises is a broken answer: this is our own
-            raise Failure(_own_fault(error), self.applied, self.sides()) from error
         finally:
             self.reached.update(self.oracle.state.log)
+
+    def _of_spec(self, ask: Callable[..., T], *arguments: object) -> T:
+        """What the spec answers.  What it raises is its own fault, but for Refused, which is an answer."""
+        try:
+            return ask(*arguments)
+        except Refused:
+            raise
+        except Exception as error:
+            raise Failure(_own_fault(error), self.applied, self.sides()) from error
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -156,7 +164,7 @@ class Session:
         unlawful = laws.check_add(self.observer, request)
         if self.compares:
             with contextlib.suppress(Refused):
-                self.oracle.add(request)
+                self._of_spec(self.oracle.add, request)
             self._recount(None if self.small else (), (request.request_id,))
         refusal = self.scheduler.add(request)
         if refusal is None:
@@ -169,7 +177,7 @@ class Session:
 
     def _reset(self) -> None:
         found = self.scheduler.reset_prefix_cache()
-        if self.compares and found != (expected := self.oracle.reset_prefix_cache()):
+        if self.compares and found != (expected := self._of_spec(self.oracle.reset_prefix_cache)):
             said = f"spec {'resets' if expected else 'refuses'}, found {'reset' if found else 'refusal'}"
             self._judge([Violation("RESET-1", "reset", said)])
         self._look()
@@ -178,7 +186,7 @@ class Session:
         self.steps += 1
         self.last_plan = self.last_spec_plan = spec_plan = None
         if self.compares:
-            self.last_spec_plan = spec_plan = self.oracle.schedule()
+            self.last_spec_plan = spec_plan = self._of_spec(self.oracle.schedule)
         self.last_plan = plan = self.scheduler.schedule()
         self._judge(laws.check_plan(self.observer, plan), can_follow=False)
         step = self.observer.apply(plan)
@@ -186,7 +194,7 @@ class Session:
         if spec_plan is not None and (plan != spec_plan or self.renaming is not None):
             self._judge(compare_plans(spec_plan, plan, self.renaming, self.config.block_size))
         output = self.answer(step)
-        spec_result = None if spec_plan is None else self.oracle.commit(spec_plan, output)
+        spec_result = None if spec_plan is None else self._of_spec(self.oracle.commit, spec_plan, output)
         self._settle(step, output, spec_result, self.scheduler.commit(plan, output))
         self._look(touched_blocks(step, self.config.block_size), [grant.request_id for grant in plan.grants])
 
@@ -255,7 +263,7 @@ class Session:
 
 
 def _own_fault(error: Exception) -> Violation:
-    """The spec, or what judges by it, raised."""
+    """The spec raised."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}"
     return Violation(recount.ID, "raises", f"the spec raises {type(error).__name__}: {error} ({where})")
