@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing.synchronize import Event
 
@@ -60,14 +60,9 @@ def _with_workers(
                 results.append(future.result())
                 progress(results, None)
         except KeyboardInterrupt:
-            stop.set()
-            results.extend(_what_was_begun(running[len(results) :]))
-
-
-def _what_was_begun(running: Sequence[Future[Result]]) -> list[Result]:
-    """The last come first: what is not begun is called off before a worker is free for it."""
-    begun = [future for future in reversed(running) if not future.cancel()]
-    return [future.result() for future in reversed(begun)]
+            begun = [future for future in running[len(results) :] if not future.cancel()]
+            stop.set()  # not before: a worker that stops is free for what is not called off yet
+            results.extend(future.result() for future in begun)
 
 
 # --- in a worker ---------------------------------------------------------------------------------
