@@ -57,12 +57,13 @@ def _with_workers(
         running = [pool.submit(_search, scope, settings) for scope in scopes]
         try:
             for future in running:
-                results.append(future.result())
-                progress(results, None)
+                if (result := future.result()) is not None:
+                    results.append(result)
+                    progress(results, None)
         except KeyboardInterrupt:
-            begun = [future for future in running[len(results) :] if not future.cancel()]
-            stop.set()  # not before: a worker that stops is free for what is not called off yet
-            results.extend(future.result() for future in begun)
+            stop.set()
+            handed_out = [future for future in running[len(results) :] if not future.cancel()]
+            results.extend(result for future in handed_out if (result := future.result()) is not None)
 
 
 # --- in a worker ---------------------------------------------------------------------------------
@@ -77,8 +78,9 @@ def _begin(stop: Event) -> None:
     _STOP = stop
 
 
-def _search(scope: Scope, settings: Settings) -> Result:
-    return search(scope, settings, _stop_if_told)
+def _search(scope: Scope, settings: Settings) -> Result | None:
+    """None for a scope that was handed out, but not begun when the campaign was stopped."""
+    return None if _STOP.is_set() else search(scope, settings, _stop_if_told)
 
 
 def _stop_if_told(graph: Graph) -> None:
