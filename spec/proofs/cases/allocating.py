@@ -9,7 +9,7 @@ import z3
 
 from spec.proofs.cases.case import Case, Goals
 from spec.proofs.state import contracts, invariants
-from spec.proofs.state.contracts import checked, unchanged
+from spec.proofs.state.contracts import unchanged
 from spec.proofs.state.invariants import length
 from spec.proofs.state.world import World
 from spec.proofs.symbols.lists import Blocks, Tokens
@@ -35,7 +35,7 @@ def _extend(admission: bool) -> Any:
         if admission:
             hits = Blocks.fresh("hits")
             w.path.assume(hits.size >= 1)  # with none it is what a running request with an empty table does
-            contracts.assumed(w, contracts.longest_hit(w, hits))
+            contracts.longest_hit(w, hits).suppose()
             adopt(w, a, hits)
         a.needed = Number(w.path.integer("needed"))
         w.path.assume(*contracts.extend_table_needs(w, a).values())
@@ -52,11 +52,11 @@ def adopt(w: World, a: Any, hits: Any) -> None:
 
 
 def _extended(w: World, blocks: Any) -> Goals:
-    return {**_kept_promise(w, blocks), **checked(w, contracts.taken(w, w.held, blocks))}
+    return {**_kept_promise(w, blocks), **contracts.taken(w, w.held, blocks).goals()}
 
 
 def _kept_promise(w: World, _: Any) -> Goals:
-    return {**checked(w, w.promise), **unchanged(w, w.before, w.promise)}
+    return {**w.promise.goals(), **unchanged(w, w.before, w.promise)}
 
 
 def _publish_complete(w: World) -> Any:
@@ -201,8 +201,8 @@ def _longest_hit(w: World) -> Any:
 
 def _hits(w: World, hits: Any) -> Goals:
     return {
-        **checked(w, contracts.longest_hit(w, hits)),
-        **(checked(w, contracts.longest_hit_keys(w))),
+        **contracts.longest_hit(w, hits).goals(),
+        **contracts.longest_hit_keys(w).goals(),
         "KEY: no more hits than keys": length(hits) <= w.own.keys.size,
         "KEY: the hits are all there are": all_hits(w, hits),
         "KEY: all complete blocks have keys": keys_worked_out(w),

@@ -60,7 +60,7 @@ def _withdraw(w: World) -> Any:
 
 
 def _withdrawn(w: World, _: Any) -> Goals:
-    return {**contracts.checked(w, w.promise), **contracts.unchanged(w, w.before, w.promise)}
+    return {**w.promise.goals(), **contracts.unchanged(w, w.before, w.promise)}
 
 
 LAWFUL_TO_WITHDRAW = (
@@ -79,7 +79,7 @@ def _withdraw_needs(w: World, first: Any) -> Goals:
 
 def withdraw_stub(w: World, state: Any, live: Any, first: Any) -> None:
     contracts.require(w, _withdraw_needs(w, first), "withdraw_from")
-    contracts.assumed(w, loop_invariants.withdrawn(w, term(first), lambda: term(live.published)))
+    loop_invariants.withdrawn(w, term(first), lambda: term(live.published)).suppose()
 
 
 def case(policy: str) -> Case:

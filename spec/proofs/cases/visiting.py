@@ -223,7 +223,7 @@ def grant_stub(w: World, a: Any, admission: Admission) -> None:
     for name, need in contracts.extend_table_needs(w, a).items():
         require(f"{name} (needed by grant)", need)
     if isinstance(a.hits, Blocks):
-        for name, need in contracts.checked(w, contracts.longest_hit(w, a.hits)).items():
+        for name, need in contracts.longest_hit(w, a.hits).goals().items():
             require(f"{name} (needed by grant)", need)
         require("KEY: tokens behind the hits", computed >= length(a.hits) * w.block_size)
     w.step.budget = w.step.budget - a.tokens

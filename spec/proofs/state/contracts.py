@@ -22,20 +22,6 @@ from spec.proofs.symbols.value import Number, term
 Term = Any
 
 
-def checked(w: World, promise: Invariant) -> dict[str, Term]:
-    """A promise as goals, at anything of each kind."""
-    goals = dict(promise.plain())
-    for kind, facts in promise.facts().items():
-        goals |= {name: fact(w.any[kind]) for name, fact in facts.items()}
-    return goals
-
-
-def assumed(w: World, promise: Invariant) -> None:
-    """Forgets what may have changed and assumes the promise."""
-    promise.forget()
-    promise.assume()
-
-
 def lawful(w: World, names: tuple[str, ...]) -> dict[str, Term]:
     """Parts of the invariant that a function in the midst of an action rests on; none where no block is looked at."""
     holds = w.holds_now()
@@ -163,9 +149,9 @@ def taken(w: World, before: Term, blocks: Any) -> Invariant:
 def extend_table_stub(w: World, a: Any) -> Blocks:
     require(w, extend_table_needs(w, a), "_extend_table")
     promise, before = extend_table(w, a), held_with_hits(w, a)
-    assumed(w, promise)
+    promise.suppose()
     blocks = Blocks.fresh("taken")
-    assumed(w, taken(w, before, blocks))
+    taken(w, before, blocks).suppose()
     return blocks
 
 
@@ -244,7 +230,7 @@ def publish_complete(w: World, computed: Term, tokens: Term) -> Invariant:
 
 def publish_stub(w: World, state: Any, live: Any, computed: Any, tokens: Any) -> None:
     require(w, publish_needs(w, term(computed), term(tokens)), "publish_complete")
-    assumed(w, publish_complete(w, term(computed), term(tokens)))
+    publish_complete(w, term(computed), term(tokens)).suppose()
 
 
 def drafts_inside(a: Any) -> Term:
@@ -313,9 +299,9 @@ def longest_hit_stub(w: World, state: Any, live: Any) -> Any:
     if not state.config.enable_prefix_caching:
         return []
     require(w, lawful(w, LAWFUL_TO_LOOK_UP), "longest_hit")
-    assumed(w, longest_hit_keys(w))
+    longest_hit_keys(w).suppose()
     hits = Blocks.fresh("hits")
-    assumed(w, longest_hit(w, hits))
+    longest_hit(w, hits).suppose()
     w.path.assume(hits.size <= live.keys.size)
     return hits
 
@@ -357,7 +343,7 @@ def release_table_stub(w: World, state: Any, live: Any) -> None:
     require(w, lawful(w, LAWFUL_TO_RELEASE), "release_table")
     promise = release_table(w, live)
     live.table, live.published = [], 0
-    assumed(w, promise)
+    promise.suppose()
 
 
 # --- encoder items -------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from spec.proofs.state import invariants, loop_invariants, step_invariants
 from spec.proofs.state.invariants import length
 from spec.proofs.symbols.keys import KEY_OF, NEW_KEY, WORD, ItemsOf, key_axiom
 from spec.proofs.symbols.lists import Blocks, Members, Tokens
-from spec.proofs.symbols.loops import Invariant, Loop
+from spec.proofs.symbols.loops import Invariant, Loop, at_anything
 from spec.proofs.symbols.maps import Cells, Holders, Keys, Queue
 from spec.proofs.symbols.paths import Path
 from spec.proofs.symbols.queues import Line, sequence
@@ -240,10 +240,7 @@ class World:
 
     def holds_now(self) -> dict[str, Term]:
         """Every invariant of the state as it is now, at anything of its kind."""
-        goals = dict(invariants.plain(self))
-        for kind, facts in invariants.each(self).items():
-            goals |= {name: fact(self.any[kind]) for name, fact in facts.items()}
-        return goals
+        return at_anything(self, invariants.plain(self), invariants.each(self))
 
     def invariant_of(self, loop: Loop) -> Invariant:
         kind = "range" if loop.over is None else "list"

@@ -21,6 +21,11 @@ Term = Any
 Facts = dict[str, dict[str, Callable[[Any], Term]]]
 
 
+def at_anything(world: Any, plain: dict[str, Term], each: Facts) -> dict[str, Term]:
+    """What is said of numbers, and of anything of each kind, as goals."""
+    return plain | {name: fact(world.any[kind]) for kind, facts in each.items() for name, fact in facts.items()}
+
+
 @dataclass
 class Invariant:
     """What a loop changes, and what holds before each round.
@@ -57,13 +62,18 @@ class Invariant:
                 path.for_all(kind, frozen(fact, kind))
         self.lemmas()
 
+    def suppose(self) -> None:
+        """Forgets what may have changed, and assumes what then holds."""
+        self.forget()
+        self.assume()
+
+    def goals(self) -> dict[str, Term]:
+        return at_anything(paths.current().world, self.plain(), self.facts())
+
     def check(self, where: str) -> None:
         path = paths.current()
-        if path.replaying:
-            return
-        path.check_all({f"{where}: {name}": held for name, held in self.plain().items()})
-        for kind, facts in self.facts().items():
-            path.check_all({f"{where}: {name}": fact(path.world.any[kind]) for name, fact in facts.items()})
+        if not path.replaying:
+            path.check_all({f"{where}: {name}": goal for name, goal in self.goals().items()})
 
     def check_frame(self, where: str, before: dict[str, Term]) -> None:
         """What the loop was not said to change is the same object as before."""
